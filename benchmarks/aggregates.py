@@ -121,9 +121,10 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "aggregates",
-    "Aggregates over arrays against plain SQL",
-    f"{GROUPS:,} groups of {MEMBERS} arrays, {WIDTH} numbers in the result of a group; the arrays\n"
-    "come in a random order, on either side. To reach: 10 times as fast.",
+    "Aggregates over arrays, compared with plain SQL",
+    f"Each aggregate runs over {GROUPS:,} groups of {MEMBERS} arrays. The result of a group\n"
+    f"has {WIDTH} numbers. On both sides, the rows are in random order. Goal: 10 times as\n"
+    "fast as plain SQL.",
     ("aggregate", "plain SQL", "kernels", "plain / kernels"),
     _rows,
 )

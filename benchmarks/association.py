@@ -107,9 +107,11 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "association",
     "Products as written and as chosen",
-    "What the written order costs as a multiple of the chosen one, by prediction and measured, in\n"
-    "seconds; milliseconds of compiling with the order fixed and with it chosen. Sparse inputs\n"
-    "are tables of entries, dense ones arrays from memory.",
+    "`predicted` is the predicted cost of the written order, divided by that of the chosen\n"
+    "order. `measured` is the same ratio for the measured times, which are in seconds. The\n"
+    "last two columns show the time of compilation in milliseconds, in the written order\n"
+    "and with a free choice. Sparse inputs are tables of entries, dense inputs are arrays\n"
+    "from memory.",
     (
         "program",
         "graph",

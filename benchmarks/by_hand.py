@@ -62,11 +62,11 @@ HEADER = (
     "as written",
     "rewritten",
     "by hand",
-    "gain",
-    "to by hand",
+    "written / rewritten",
+    "rewritten / by hand",
     "compile",
     "what was done",
-    "reach",
+    "goal",
 )
 
 

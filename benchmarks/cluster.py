@@ -138,10 +138,12 @@ def rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "cluster",
     "Two layers of graph convolution on a cluster, by the cost model",
-    f"A graph of {EDGES:.0e} edges and {NODES:,} nodes, features of width {WIDTH}. Seconds by "
-    "estimate; a worker is one core. In brackets\nas a multiple of one machine: of one that "
-    "fetches all inputs through its own link, or for steps of one that has them.\nBehind it, what "
-    "moves each time. This is the model alone: nothing ran.",
+    f"A graph with {EDGES:,.0f} edges and {NODES:,} nodes, and features of width {WIDTH}.\n"
+    "Nothing ran: all figures are estimates of the cost model. A worker has one core. In\n"
+    "parentheses, the time is compared with that of one machine: for a single execution,\n"
+    "with a machine that first fetches all inputs through its own link; for training steps,\n"
+    "with a machine that already has them. After the parentheses, the cells show how much\n"
+    "data moves in each execution or step, and which tensors are copied to all workers.",
     ["workers", *(f"{gigabits:g} Gbit/s" for gigabits in GIGABITS)],
     rows,
 )

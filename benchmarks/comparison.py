@@ -264,13 +264,14 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "comparison",
     "The same jobs with other libraries",
-    "Seconds, and in brackets lines of code (`benchmarks/comparison_sides.py`). ucle compiles\n"
-    "and executes; again: executes what is compiled. DuckDB and ucle work on tables and make\n"
-    "one of the answer, Ibis works on the same and hands out an Arrow table, the others have\n"
-    f"arrays in memory. Embeddings have {WIDTH} numbers, float32, in {TOPICS:,} topics; the\n"
-    f"convolution of a graph of {NODES:,} nodes makes {HIDDEN} features of {FEATURES}. Ibis and\n"
-    f"DuckDB run {SLOW} times at most. scipy has nothing of its own for the last job. What is\n"
-    "not installed is left out.",
+    "Seconds, with lines of code in parentheses (`benchmarks/comparison_sides.py`). `ucle`\n"
+    "compiles and executes the program; `ucle again` executes a compiled program. ucle and\n"
+    "DuckDB read tables and write the answer to a table. Ibis reads the same tables and\n"
+    "returns an Arrow table. The other libraries work on arrays in memory. Embeddings have\n"
+    f"{WIDTH} float32 numbers and belong to {TOPICS:,} topics; the convolution of a graph\n"
+    f"with {NODES:,} nodes turns {FEATURES} features into {HIDDEN}. Ibis and DuckDB run at\n"
+    f"most {SLOW} times. scipy has no function for the last job. The cells of libraries that\n"
+    "are not installed are empty.",
     ("job", "ucle", AGAIN, *list(LIBRARIES)[1:]),
     _rows,
 )

@@ -153,8 +153,9 @@ def _measure(
 TABLE = Table(
     "compressed",
     "Kernels of compressed tensors",
-    "Against `scipy.sparse` on CSR matrices (NumPy for the inner products), on one thread.\n"
-    "A stack is compared with COO to CSR; columns of scipy's products and stacks are unsorted.",
+    "Compared with `scipy.sparse` on CSR matrices (for the inner products, with NumPy), on\n"
+    "one thread. `stack_csr` is compared with scipy's conversion from COO to CSR. In the\n"
+    "CSR matrices that scipy computes, the columns of a row are not sorted.",
     ("call", "scipy", "ucle", "ucle / scipy"),
     _rows,
 )

@@ -217,11 +217,13 @@ def _undirected(nodes: int, edges: int) -> Any:
 TABLE = Table(
     "finch",
     "Finch's case studies",
-    "Seconds from `execute` to the result in DuckDB, with sparse inputs kept by `store=` and\n"
-    "dense ones from memory; compiling is apart, and so are conversions for the others. Searches\n"
-    "are loops in Python over views of a program that was compiled once, to the array of answers;\n"
-    "SciPy's are one call. Sections are those of Finch's paper, whose figures were taken on one\n"
-    "core of another machine, most of them on other data. What has no cell has no such operation.",
+    "Seconds from `execute` until the result is in DuckDB. Sparse inputs are kept by\n"
+    "`store=`, dense inputs come from memory. The time of compilation has its own column;\n"
+    "conversions of the data for the other libraries are not counted. ucle's searches (7.3)\n"
+    "are Python loops over views of a program that was compiled once, and end with an array\n"
+    "of answers; SciPy's searches are one call. Section numbers are those of Finch's paper.\n"
+    "Its figures were measured on one core of another machine, most of them on other data.\n"
+    "A cell is empty if the library has no such operation.",
     header(SIDES),
     lines(_experiments, SIDES),
 )

@@ -194,9 +194,10 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "first_answer",
     "The time to a first answer",
-    f"Processor time in ms of fresh processes, on a graph of {NODES:,} nodes and {EDGES:,} edges\n"
-    "in a DuckDB file. The whole has Python's start, too. Again: compile, run and read once more "
-    "in the same process.",
+    f"Processor time of new processes in milliseconds, on a graph with {NODES:,} nodes and\n"
+    f"{EDGES:,} edges in a DuckDB file. `whole` also includes the start of Python. `again`\n"
+    "is the time to compile, run and read the program once more in the same process.\n"
+    "`ratio` compares the whole time with that of the fastest other side.",
     ("answer", "import", "compile", "run", "read", "again", "whole", "others, whole", "ratio"),
     _rows,
 )

@@ -86,7 +86,7 @@ def _star(rng: np.random.Generator) -> tuple[dict[str, Any], Any]:
 
 WIDE = "X[i,j] = sum[s,p,o,c](L[i,s,p,o,c] * (S[s,j] + P[p,j] + O[o,j] + C[c,j]))"
 """Galley's features of a star: each line refers to a row of each table."""
-IN_ARRAYS = "the search counts tuples of single entries, also of what lies in arrays"
+IN_ARRAYS = "the search counts every entry as a tuple, even if it is in an array"
 ADDED = "hS[s{0}] + hP[p{0}] + hO[o{0}] + hC[c{0}]"
 
 
@@ -220,11 +220,12 @@ def joins() -> Iterator[Case]:
 JOINS = table(
     "joins",
     "Learning over joins",
-    "Galley's section 7.1, on a star of a made-up table of lines and four that it refers to, and\n"
-    "on pairs of lines of the same part. Seconds of one execution: as it is written (in the order\n"
-    "of the text), as ucle rewrites it, as an expert would write it for ucle, and with SciPy,\n"
-    "which joins in memory; milliseconds of compiling the second. Reached is at most\n"
-    f"{REACH:g} times the time of the program by hand.",
+    "Programs of Galley's section 7.1, on generated data: a table of lines that refers to\n"
+    "four other tables (a star), and pairs of lines with the same part. Seconds of one\n"
+    "execution: of the program as written (in the order of the text), as ucle rewrites it,\n"
+    "as an expert would write it for ucle (`by hand`), and with SciPy, which joins in\n"
+    "memory. `compile` is the time to compile the rewritten program, in milliseconds. Goal:\n"
+    f"at most {REACH:g} times the time of the program by hand.",
     joins,
     in_memory=True,
 )

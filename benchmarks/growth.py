@@ -25,9 +25,10 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "growth",
-    "SpMM against growth",
-    f"Width {WIDTH}, float64, {EDGES_PER_NODE} edges to a node, stored inputs. To reach: the ratio "
-    "does not rise by more than half.",
+    "SpMM on growing graphs",
+    f"Width {WIDTH}, float64, {EDGES_PER_NODE} edges per node, stored inputs. `against the\n"
+    "first` divides each ratio by the ratio of the smallest graph. Goal: the ratio rises by\n"
+    "at most half.",
     ("edges", "scipy", "ucle", "ucle / scipy", "against the first"),
     _rows,
 )

@@ -150,10 +150,11 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "indices",
     "Arithmetic with labels",
-    "A has 1,000,000 entries in 5,000 x 200, x 10,000,000, s 1,000,000 and k 16, as tables; the "
-    "others are arrays, A of 1500 x 1500 and B of 1000 x 1000. idx holds 100,000 positions of "
-    "10,000 rows; W and R are 64 wide. Against windows and WHERE by hand, each into a table, or "
-    "NumPy. To reach: differences, shifts and sums at most 3 times a window.",
+    "A (1,000,000 entries in 5,000 x 200), x (10,000,000 entries), s (1,000,000) and k (16)\n"
+    "are tables. In the rows that begin with `NumPy`, A is an array of 1500 x 1500 and B an\n"
+    "array of 1000 x 1000. idx has 100,000 positions of 10,000 rows; W and R are 64 wide.\n"
+    "`by hand` is NumPy, or SQL with windows or WHERE that creates a table. Goal:\n"
+    "differences, shifts and sums take at most 3 times as long as a window of SQL.",
     ("program", "by hand", "ucle", "ucle / by hand"),
     _rows,
 )

@@ -142,10 +142,12 @@ def rows(rounds: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "install",
-    "What ucle takes before it computes anything",
-    "CPU seconds of processes that import, and where importing every public name spends them: "
-    "in each\npackage itself, by Python's own account, which takes time, too. Lazy tensors are "
-    "those of a process\nthat begins with them. What is installed is counted without byte code.",
+    "What ucle costs before it computes anything",
+    "CPU seconds of processes that only import, and the packages that take most of the time\n"
+    "when every public name is imported. Each package is counted without those that it\n"
+    "imports, as measured by `-X importtime`, which itself takes time. The lazy tensors are\n"
+    "the first and the second computation of a process. Installed sizes do not include byte\n"
+    "code.",
     ("what", "takes"),
     rows,
 )

@@ -190,8 +190,8 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "kernels",
     "Single steps against scipy and NumPy",
-    "SpMM is compared with `scipy.sparse` in CSR, the others with NumPy, on as many threads as\n"
-    "DuckDB where nothing else is said. Results are tables.",
-    ("work", "scipy or NumPy", "ucle", "ucle / theirs", "to reach"),
+    "SpMM is compared with `scipy.sparse` in CSR, all other steps with NumPy. NumPy has as\n"
+    "many threads as DuckDB, unless the row says otherwise. ucle's results are tables.",
+    ("work", "scipy or NumPy", "ucle", "ucle / theirs", "goal"),
     _rows,
 )

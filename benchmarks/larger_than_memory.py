@@ -279,9 +279,10 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "larger_than_memory",
-    "Inputs of four times the memory limit",
-    'From `execute` to its result in DuckDB, each run in a process of its own; "peak" is the\n'
-    f"largest resident size of that, with a limit of {LIMIT} and without one.",
+    "Inputs four times as large as the memory limit",
+    "Seconds from `execute` until the result is in DuckDB. Each run is a process of its\n"
+    f"own. `limited` has a memory limit of {LIMIT}, `in memory` has none, and `peak` is the\n"
+    "largest resident size of the process.",
     (
         "work",
         "inputs",

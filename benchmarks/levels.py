@@ -70,17 +70,18 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "levels",
-    "Sparse inside arrays, few wide tuples, and steps on grids",
-    "From `execute` to its result in DuckDB, with inputs stored as the program wants them, or\n"
-    "from memory or from tables of entries where it is said. Predicted are the seconds of one\n"
-    "thread and the MB of an execution; the peak is what the first one takes of a process that\n"
-    "has measured the lines before.",
+    "Arrays that are sparse inside, few wide tuples, and steps on grids",
+    "Seconds from `execute` until the result is in DuckDB. Inputs are stored as the program\n"
+    "wants them, unless the row says that they come from memory or from tables of entries.\n"
+    "`predicted` is the estimated time on one thread, in seconds. `peak` is the memory that\n"
+    "the first execution takes, in a process that has already measured the rows above; the\n"
+    "last column is its estimate.",
     (
         "work",
         "SciPy or NumPy",
         "ucle",
         "ucle / reference",
-        "to reach",
+        "goal",
         "predicted",
         "peak, MB",
         "predicted, MB",

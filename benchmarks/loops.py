@@ -225,11 +225,12 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "loops",
     "Loops until a condition holds",
-    f"A random graph of {EDGES:,} edges in a table. ucle's side is `program.iterate`, which\n"
-    "compiles the loop with its condition each time; the other is SQL by hand in a loop, in the\n"
-    "same DuckDB. To reach: at most 3 times that, steps that take as long in the end as in the\n"
-    "beginning, and SQL that does not grow (characters of the statements of a step, from the\n"
-    "second on).",
+    f"A random graph with {EDGES:,} edges in a table. `ucle` is the time of\n"
+    "`program.iterate`, which compiles the loop with its condition each time. `SQL by hand`\n"
+    "is a loop of SQL statements in the same DuckDB. `SQL of a step` is the length of the\n"
+    "statements of a step in characters, from the second step on: the least and the\n"
+    "greatest. Goals: at most 3 times the time of the SQL by hand; steps that take as long\n"
+    "at the end as at the beginning; SQL that does not grow.",
     (
         "loop",
         "steps",

@@ -51,9 +51,9 @@ class Table:
 def machine(rounds: int) -> str:
     """Describe the machine and the versions."""
     return (
-        f"Medians of {rounds} rounds in turn, in seconds; DuckDB {duckdb.__version__} with "
-        f"{THREADS} threads, NumPy {np.__version__}, SciPy {scipy.__version__}, "
-        f"{platform.machine()} with {os.cpu_count()} cores."
+        f"Medians of {rounds} alternating rounds, in seconds unless stated otherwise; "
+        f"DuckDB {duckdb.__version__} with {THREADS} threads, NumPy {np.__version__}, "
+        f"SciPy {scipy.__version__}, {platform.machine()} with {os.cpu_count()} cores."
     )
 
 

@@ -268,12 +268,12 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "model_streaming",
-    "Models of four times the memory limit",
-    f"Float32 weights in tables; {ROWS} rows of a dense network of {LAYERS} layers, and "
-    f"{SEQUENCES} sequences of {TOKENS} tokens\nthrough a transformer block. Each run is a process "
-    "of its own. Peaks are beyond what it takes to import ucle\n(and for storing onnx) "
-    f"and to open the database; {REACH} of the limit is to be enough. Compiling\ncompares digests "
-    "of all weights.",
+    "Models four times as large as the memory limit",
+    f"Float32 weights in tables: {ROWS} rows of a dense network with {LAYERS} layers, and\n"
+    f"{SEQUENCES} sequences of {TOKENS} tokens through a transformer block. Each run is a\n"
+    "process of its own. Peaks do not include the memory that a process needs to import\n"
+    f"ucle (and onnx, for storing) and to open the database. Goal: at most {REACH} times the\n"
+    "limit. Compilation compares digests of all weights.",
     (
         "model",
         "width",

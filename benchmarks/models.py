@@ -144,9 +144,10 @@ def _pipeline_rows(rounds: int) -> Iterator[Sequence[str]]:
 PIPELINES = Table(
     "models",
     "Pipelines of scikit-learn on a table",
-    f"A scaler and an estimator over {FEATURES} columns; probabilities of both classes are written "
-    "into a table.\nscikit-learn predicts from a frame in memory, with one job; orbital's SQL runs "
-    "in a DuckDB of its own,\nand its column is empty where it would take too long.",
+    f"A scaler and an estimator over {FEATURES} columns. ucle and orbital write the\n"
+    "probabilities of both classes to a table; scikit-learn predicts from a data frame in\n"
+    "memory, with one job. orbital's SQL runs in a DuckDB of its own. Its column is empty\n"
+    "where it would take too long.",
     ("model", "rows", "ucle", "scikit-learn", "ucle / scikit-learn", "orbital", "ucle / orbital"),
     _pipeline_rows,
 )
@@ -284,9 +285,10 @@ def _encoder_rows(rounds: int) -> Iterator[Sequence[str]]:
 ENCODERS = Table(
     "encoders",
     "Transformers over tokens in a table",
-    f"Embeddings of {WORDS:,} words, layers of attention and of two products, and the mean over a "
-    "text; the table\nhas an array of tokens for each text. onnxruntime gets them in memory. The "
-    "scalar SQL is the same program\nwith every label promoted.",
-    ("layers x width", "texts x tokens", "beside", "ucle", "other", "ucle / other"),
+    f"Embeddings of {WORDS:,} words, then layers of attention and of two matrix products,\n"
+    "then the mean over the tokens of a text. The table has an array of tokens for each\n"
+    "text; onnxruntime gets the tokens as an array in memory. `scalar SQL` is the same\n"
+    "program with every label promoted.",
+    ("layers x width", "texts x tokens", "compared with", "ucle", "other", "ucle / other"),
     _encoder_rows,
 )

@@ -123,8 +123,11 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "optimiser",
     "The search for decompositions",
-    "Milliseconds of the search over the whole DAG as it is written, and what the paper's cutting\n"
-    "into trees and its greedy search cost as a multiple of it, by prediction and measured.",
+    "`ms` is the time of the search over the whole DAG, for products as written, and\n"
+    "`optimum` says whether it finds the optimum. The last four columns show two simpler\n"
+    "searches of the paper, which cut the DAG into trees or are greedy: the predicted costs\n"
+    "of their plans and the measured times, divided by those of the search over the whole\n"
+    "DAG.",
     (
         "program",
         "vertices",

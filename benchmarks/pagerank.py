@@ -70,9 +70,11 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "pagerank",
     "PageRank with a division",
-    f"{EDGES_PER_NODE} edges to a node; MB at the peak of the process, CPU seconds. To reach: at "
-    "30,000 nodes below 400 MB, at most 1.5 times the form with a product; time grows as the "
-    "graph does.",
+    f"Graphs with {EDGES_PER_NODE} edges per node. `division` divides by a maximum,\n"
+    "`product` multiplies by its reciprocal. The table shows the peak memory of the process\n"
+    "and CPU seconds; the last column divides the seconds per node by those of the smallest\n"
+    "graph. Goals at 30,000 nodes: less than 400 MB, and at most 1.5 times the memory of\n"
+    "the product. The time should grow no faster than the graph.",
     ("nodes", "division, MB", "product, MB", "ratio", "division, s", "a node, against the first"),
     _rows,
 )

@@ -172,10 +172,11 @@ def lines(
 
 TABLE = Table(
     "parquet",
-    "SpMM of a Parquet file that was never seen",
-    f"Processor time, {EDGES_PER_NODE} edges to a node, shuffled, float64, a memory limit of "
-    f'{LIMIT}; SciPy\'s time includes reading the file. "growth" is that of all three phases from\n'
-    "one size to the next. To reach: at most SciPy's time from 10^7 edges on, a growth of 11.",
+    "SpMM on a new Parquet file",
+    f"Processor seconds for shuffled float64 entries, {EDGES_PER_NODE} edges per node, and a\n"
+    f"memory limit of {LIMIT}. SciPy's time includes reading the file. `growth` is the time\n"
+    "of all three phases, divided by that for the next smaller file. Goals: at most SciPy's\n"
+    "time from 10^7 edges on; a growth of at most 11.",
     (
         "edges",
         "width",

@@ -67,8 +67,9 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "programs",
     "Programs against scipy and relational SQL",
-    "The relational side is `benchmarks/relational/*.sql`, written by hand. Predicted are the\n"
-    "seconds of one thread and the MB of an execution; the peak is that of the first one.",
+    "The relational side is `benchmarks/relational/*.sql`, written by hand. `predicted` is\n"
+    "the estimated time on one thread, in seconds. `peak` is the memory that the first\n"
+    "execution takes; the last column is its estimate.",
     (
         "program",
         "graph",

@@ -83,9 +83,10 @@ def _joins() -> Iterator[Case]:
 TABLE = table(
     "rewriting",
     "Programs as written, as rewritten, and by hand",
-    "Seconds of one execution: as it is written (in the order of the text), as ucle rewrites it,\n"
-    "and as an expert would write it; milliseconds of compiling the second. Reached is at most\n"
-    f"{REACH:g} times the time of the program by hand.",
+    "Seconds of one execution: of the program as written (in the order of the text), as\n"
+    "ucle rewrites it, and as an expert would write it (`by hand`). `compile` is the time\n"
+    f"to compile the rewritten program, in milliseconds. Goal: at most {REACH:g} times the\n"
+    "time of the program by hand.",
     cases,
     in_memory=False,
 )

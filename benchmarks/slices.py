@@ -211,9 +211,10 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "slices",
-    "Few tuples with large arrays, cut for threads",
-    f"A kernel that sleeps {1000 * SLEEP:g} ms for each of {TUPLES} tuples, and real ones: tables"
-    " as they are and cut,\nfrom `execute` to its result in DuckDB.",
-    ("work", "threads", "whole", "cut", "cut / whole", "to reach"),
+    "Few tuples with large arrays, cut into parts for threads",
+    f"The first rows use a kernel that sleeps for {1000 * SLEEP:g} ms at each of {TUPLES}\n"
+    "tuples; the others use real kernels. Tables are read as they are (`whole`), or in\n"
+    "parts (`cut`). Seconds from `execute` until the result is in DuckDB.",
+    ("work", "threads", "whole", "cut", "cut / whole", "goal"),
     _rows,
 )

@@ -178,7 +178,8 @@ def _program_rows(rounds: int) -> Iterator[Sequence[str]]:
 PROGRAMS = Table(
     "small_programs",
     "Small programs",
-    "Compiling and running apart; what is run has been compiled, and runs on arrays from memory.",
+    "Compilation and execution are measured separately. `again` is the time to compile the\n"
+    "same program once more. Compiled programs run on arrays from memory.",
     ("program", "compile, ms", "again, ms", "run, ms", "NumPy, ms", "run / NumPy"),
     _program_rows,
 )
@@ -293,11 +294,12 @@ def _measured(
 EXECUTIONS = Table(
     "executions",
     "One execution of a small program",
-    f"`{TEXT}` on\n100 rows, {REPEATS} times one after the other, "
-    "by the clock and by the processor, by which ratios are.\n"
-    "Bare SQL is what `to_sql()` says, with the tables dropped. Where anything else runs in\n"
-    "between, tables are looked at again. To reach: 1.3 times bare SQL, read or not, and\n"
-    "`ucle.einsum` at most 5 ms.",
+    f"`{TEXT}` on\n"
+    f"100 rows, executed {REPEATS} times in a row. `ms` is elapsed time; the ratios are\n"
+    "those of processor times. Bare SQL runs the statements from `to_sql()` and drops their\n"
+    "tables. In the rows with `others between`, another statement runs between two\n"
+    "executions, and ucle therefore checks the tables again. Goals: at most 1.3 times bare\n"
+    "SQL, whether the result is read or not, and at most 5 ms for `ucle.einsum`.",
     ("", "ms", "processor, ms", "times bare SQL"),
     _execution_rows,
 )

@@ -110,8 +110,9 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "spilling",
-    "Aggregate state of three times the memory limit",
-    "To reach: a peak below 1.5 times the limit plus the base.",
+    "Aggregate states three times as large as the memory limit",
+    "`base` is the memory of the process before the first statement. Goal: a peak below the\n"
+    "base plus 1.5 times the limit.",
     ("state", "limit", "seconds", "base", "peak", "(peak - base) / limit"),
     _rows,
 )

@@ -188,9 +188,10 @@ def _learners() -> Iterator[Case]:
 TABLE = table(
     "spores",
     "The programs of SPORES, as written, as rewritten, and by hand",
-    "Seconds of one execution: as it is written (in the order of the text), as ucle rewrites it,\n"
-    "as an expert would write it for ucle, and with SciPy and NumPy, in memory; milliseconds of\n"
-    f"compiling the second. Reached is at most {REACH:g} times the time of the program by hand.",
+    "Seconds of one execution: of the program as written (in the order of the text), as\n"
+    "ucle rewrites it, as an expert would write it for ucle (`by hand`), and with SciPy and\n"
+    "NumPy in memory. `compile` is the time to compile the rewritten program, in\n"
+    f"milliseconds. Goal: at most {REACH:g} times the time of the program by hand.",
     cases,
     in_memory=True,
 )

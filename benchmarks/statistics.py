@@ -87,10 +87,11 @@ def _rows(_: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "statistics",
-    "Statistics against execution",
-    f"{TEXT}, width {WIDTH}, float64, {EDGES_PER_NODE} edges to a node, tables in a file. One "
-    "compilation each:\nthe first; one in another process, which compares a digest with what the "
-    "first has noted; one in the same process.\nExecution: the better of two runs. To reach: a "
+    "Statistics compared with execution",
+    f"`{TEXT}`, width {WIDTH}, float64, {EDGES_PER_NODE} edges per node, tables in a file.\n"
+    "There are three compilations: the first one; one in another process, which compares a\n"
+    "digest with the one that the first has stored; and another one in the same process.\n"
+    "`execution` is the better of two runs, and each `share` is relative to it. Goal: a\n"
     "tenth of the execution.",
     ("edges", "order", "execution", "first", "share", "other process", "share", "same", "share"),
     _rows,

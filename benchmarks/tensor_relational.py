@@ -41,7 +41,7 @@ NEAREST_TILED = """
 """
 
 REPORTS = {
-    "product": "no figure: section 2 has its aggregation of a join, 4.3 its cost by tuples",
+    "product": "no figure: an aggregation of a join (section 2), and its cost in tuples (4.3)",
     "nearest": "no figure: a join, a transform and an aggregation",
 }
 
@@ -118,9 +118,11 @@ def _untiled(tiles: Any) -> Any:
 TABLE = Table(
     "tensor_relational",
     "Products and nearest neighbours over tiles",
-    "Seconds from `execute` to the result in DuckDB, of tables with a row for each tile of\n"
-    f"{TILE} x {TILE} numbers, kept by `store=`; compiling is apart. Programs have the keys as\n"
-    "axes, or the whole matrix. The paper as it lies here ends before its experiments.",
+    "Seconds from `execute` until the result is in DuckDB. The tables have a row for each\n"
+    f"tile of {TILE} x {TILE} numbers, and are kept by `store=`. The time of compilation has\n"
+    "its own column. Programs use the keys of the tiles as axes (`keys and arrays`), or\n"
+    "read the whole matrix (`tiles of a matrix`). Our copy of the paper ends before its\n"
+    "experiments.",
     header(SIDES),
     lines(_experiments, SIDES),
 )

@@ -127,11 +127,13 @@ def _rows(rounds: int) -> Iterator[tuple[str, ...]]:
 TABLE = Table(
     "tiled",
     "Tables of blocks",
-    f"Seconds of a product of a matrix of {SIZE} x {SIZE}, of whose blocks of {BLOCK} a share of\n"
-    f"{DENSITY} is there, with one of some columns: from a table of blocks as it lies, by way\n"
-    "of arrays of all rows, from a table of entries, from scipy's BSR in memory, from the table\n"
-    "that `store=` keeps of the blocks, and by SciPy. Then a vector times a symmetric matrix of\n"
-    f"{NODES:,} nodes, of which a table holds both triangles, or one.",
+    f"Seconds to multiply a matrix of {SIZE} x {SIZE} by a matrix with 1, 64 or 256 columns.\n"
+    f"Of its blocks of {BLOCK} x {BLOCK}, a share of {DENSITY} exists. ucle reads the matrix\n"
+    "from a table of blocks (`blocks`), from the same table as arrays of all rows (`by\n"
+    "rows`), from a table of entries, from scipy's BSR matrix in memory, and from the table\n"
+    "of blocks that `store=` keeps (`stored`). The last two rows multiply a symmetric\n"
+    f"matrix of {NODES:,} nodes by a vector, where a table of entries holds both triangles\n"
+    "or only one.",
     (
         "product",
         "blocks",

@@ -231,9 +231,9 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "training",
     "Steps of training",
-    "A step of Adam for a graph network of two layers with dropout, with the reading of the loss;\n"
-    "the mask of each step is handed over from memory. Compiling happens once. The last column\n"
-    "has the statements of a step after the first ones.",
+    "One step of Adam for a graph network with two layers and dropout, including reading\n"
+    "the loss. The dropout mask of each step comes from memory. Compilation happens once.\n"
+    "The last column is the number of statements of a step, after the first steps.",
     ("network", "compile", "PyTorch", "ucle", "ucle / PyTorch", "statements"),
     _rows,
 )

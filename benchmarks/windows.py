@@ -112,10 +112,10 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 TABLE = Table(
     "windows",
-    "Windows and steps along dates",
-    f"From a table of {ROWS:,} rows into a table: the processor time of a lazy tensor's `to_table`,"
-    " its plan found in\nthe cache, and of `CREATE TABLE AS` with a window of DuckDB, or with"
-    " `GROUP BY time_bucket(...)`.",
+    "Windows and resampling along dates",
+    f"Processor seconds from a table with {ROWS:,} rows to a new table: of `to_table` of a\n"
+    "lazy tensor, whose plan is found in the cache, and of `CREATE TABLE AS` with a window\n"
+    "of DuckDB, or with `GROUP BY time_bucket(...)`.",
     ("work", "series", "ucle", "DuckDB", "ucle / DuckDB"),
     _rows,
 )

@@ -27,12 +27,12 @@ TIMES = ("seconds on 2 threads", "processor seconds on 1 thread")
 PAGE = """\
 # Jobs of the gallery
 
-The jobs of the [gallery](../../docs/gallery/index.md) on larger data with integer ids, in seconds:
-in ucle, which compiles in each run; in SQL on the same tables; and with a library that has the data
-in memory as arrays. The answers are compared before anything is measured. SQL is ended after
-{limit:.0f} seconds. Rows may have been measured on different days: compare the times within a row.
-On a busy machine, `--processor` measures processor time, each side on one thread. `make gallery`
-measures all again.
+The jobs of the [gallery](../../docs/gallery/index.md) on larger data with integer ids, in
+seconds: with ucle, which compiles the program in each run; with SQL on the same tables; and with
+a library that has the data in memory as arrays. The answers are compared before anything is
+measured. SQL is stopped after {limit:.0f} seconds. Rows may have been measured on different days,
+so compare only times in the same row. On a busy machine, `--processor` measures processor time,
+with one thread for each side. `make gallery` measures all jobs again.
 
 {machine}
 

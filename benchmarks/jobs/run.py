@@ -43,11 +43,11 @@ PAGE = """\
 # Jobs from files to answers
 
 Jobs of data analysts (`benchmarks/jobs`): with ucle, as its documentation shows, and with the
-library that one would otherwise take. Both read the same files in each run. Each job has a process
-of its own, in which both sides run twice, in turn; their columns have the processor seconds of the
-first and of the second run, without imports. ucle compiles in the first run; in the second, it
-finds the plan and the statistics of the files in its caches. The answers of both runs are compared
-before a row is written. Lines of code do not count imports either.
+library that most people would use instead. Both read the same files in each run. Each job has a
+process of its own, in which both sides take turns and run twice. The columns show the processor
+seconds of the first and of the second run, without imports. ucle compiles in the first run; in the
+second, it finds the plan and the statistics of the files in its caches. The answers of both runs
+are compared before a row is written. `lines` are lines of code, without imports.
 
 {machine}
 
