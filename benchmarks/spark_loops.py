@@ -46,7 +46,7 @@ from events import shuffled  # noqa: E402
 MASTER = os.environ.get("UCLE_SPARK_MASTER", "local-cluster[2,1,2048]")
 HEADER = (
     "loop", "steps", "compile s", "first s", "all steps s", "step s", "DuckDB step s",
-    "may take s", "Spark SQL step s", "times", "step CPU s", "DuckDB CPU s", "Spark SQL CPU s",
+    "goal s", "Spark SQL step s", "times", "step CPU s", "DuckDB CPU s", "Spark SQL CPU s",
     "times", "moved MB a step", "estimate MB", "ratio", "before MB", "estimate MB", "ratio",
     "first and last value", "differs from DuckDB", "from PyTorch",
 )  # fmt: skip
