@@ -1,7 +1,7 @@
 """Export: programs as models of ONNX, for other runtimes.
 
-to_onnx        the whole: inputs, weights, statements, and the model that is checked
-weights        the numbers of inputs, dense
+to_onnx        builds and checks the model from inputs, weights and statements
+weights        the values of inputs as dense arrays
 open_axes      which axes stay open, and sizes as numbers or nodes
 statements     statements and expressions as nodes
 reads          reads at computed positions, and conditions on labels

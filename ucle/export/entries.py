@@ -1,4 +1,4 @@
-"""Values whose axes have labels, and what has no labels: numbers, and sizes that are not known."""
+"""Values whose axes have labels, and values without labels: numbers and unknown sizes."""
 
 from __future__ import annotations
 

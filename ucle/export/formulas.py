@@ -1,7 +1,7 @@
 """The operators of programs as nodes of ONNX, by their rows.
 
-What has no row here has no operator there. Types have been promoted before: all operands of a
-formula have the type that the operator works in, and predicates give truth values.
+Operators without a row here have no counterpart in ONNX. Types have already been promoted: all
+operands of a formula have the type in which the operator computes, and predicates return booleans.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The graph that is written: its nodes, its constants, and values with NumPy's operators.
 
-Formulas are written over `Value`, as ``(x > 0) & (y > 0)``; each operation adds one node, and a
-node that is there already is not added again.
+Formulas are expressions of `Value`, such as ``(x > 0) & (y > 0)``. Each operation adds one node,
+unless the graph already has an equal node.
 """
 
 from __future__ import annotations

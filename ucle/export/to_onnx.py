@@ -44,9 +44,9 @@ def to_onnx(
     """Return a program as an `onnx.ModelProto`; arguments are those of the program's method.
 
     Raises:
-        UnsupportedError: statements have no operators; all of them are listed with reasons.
+        UnsupportedError: ONNX has no operators for some statements; all are listed with reasons.
         NameResolutionError: an output is unknown.
-        ArgumentError: weights or rows are not those of the program.
+        ArgumentError: the program has no such weights or rows.
     """
     onnx = optional("onnx", "to_onnx", "pip install 'ucle[models]'")
     request, source = made.request, made.compiled.front.source
@@ -92,7 +92,7 @@ def _read_inputs(statements: Sequence[Statement]) -> list[str]:
 
 
 def _split_weights(made: Build, weights: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The values that are given for weights, and names of weights without new values.
+    """Return the values that are given for weights, and the names of weights without values.
 
     Raises:
         NameResolutionError: there is no such input.
@@ -122,7 +122,7 @@ def _weights(
     rows: Sequence[str],
     named: Collection[str],
 ) -> list[str]:
-    """The inputs that become constants: parameters, named ones, and all without the rows."""
+    """Return inputs that become constants: parameters, named inputs, and those without rows."""
     inputs = made.compiled.all_inputs
     kept = []
     for name in read:

@@ -351,33 +351,37 @@ class CompiledProgram:
         dtype: str | None = None,
         database: Database = None,
     ) -> Any:
-        """Return the program as an ONNX model, for other runtimes; write it to a file.
+        """Return the program as an ONNX model for other runtimes; with a path, also write it.
 
-        Weights are constants of the model: inputs that are a `ucle.parameter`, those that
-        `minimize` trains, those named by ``weights=``, and, with ``rows=``, all inputs without the
-        label of the rows. The other inputs are inputs of the model. An axis that only they have,
-        and along which tensors are read as they are, stays open, with its label as the name; other
-        axes have the sizes of the program. Sparse inputs and tables become dense. The model uses
-        opset 18 and the element types of the program.
+        Some inputs become weights, which are constants of the model: inputs that are a
+        `ucle.parameter`, inputs that `minimize` trains, inputs named by ``weights=``, and, with
+        ``rows=``, all inputs that do not have the label of the rows. The other inputs are inputs of
+        the model. An axis of theirs can have any size in the model (it is *open*, and its label is
+        its name) unless a weight has this axis, too, ``bounds=`` states its size, or a tensor is
+        read along it at an index such as ``i+1``. All other axes have the sizes of the program.
+        Sparse inputs and tables become dense. The model uses opset 18 and the element types of the
+        program.
 
-        Runtimes do not check positions at which tensors are read, and count negative ones from
-        the end. ONNX keeps the sign of a zero, so that 1 / -0.0 is minus infinity there.
+        Runtimes do not check the positions at which tensors are read, and they count negative
+        positions from the end. ONNX keeps the sign of a zero, so 1 / -0.0 is minus infinity there.
 
         Args:
             path: the file to write, if any.
-            outputs: names of tensors of the program, by default its outputs.
-            rows: the labels of the rows that the model is applied to.
-            weights: names of inputs; or values by the names of inputs, or of the outputs that
-                replace them: ``run.state``, or the result of `iterate`.
-            dtype: ``"float32"`` to compute float64 in float32, as many runtimes prefer.
-            database: where tables are; by default the database that it was compiled for.
+            outputs: names of tensors of the program; by default, its outputs.
+            rows: the labels of the rows to which the model is applied.
+            weights: the names of inputs; or a mapping from names to values, such as ``run.state``
+                or the result of `iterate`. Its names are those of inputs, or of the outputs that
+                replace them.
+            dtype: ``"float32"`` to compute in float32 instead of float64, as many runtimes prefer.
+            database: the database with the tables; by default, the one for which the program was
+                compiled.
 
         Returns:
             An `onnx.ModelProto` that passes the checker of the package ``onnx``.
 
         Raises:
-            UnsupportedError: ONNX has no operators for some statements, which are all listed with
-                the reasons; or a weight would be too large.
+            UnsupportedError: ONNX has no operators for some statements (the error lists all of
+                them, with reasons), or a weight would be too large.
             ArgumentError: the program has no such rows or weights.
             NameResolutionError: there is no such output or input.
             MissingPackageError: ``onnx`` is not installed.

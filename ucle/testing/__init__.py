@@ -1,8 +1,9 @@
-"""Tools for tests of ucle and of packages built on it: random programs, and an oracle of loops.
+"""Tools for tests of ucle and of packages built on it: random programs, and a NumPy oracle.
 
-`random_case`, `exact_case`, `special_case` and `outgrowing_case` draw a program with its data from
-a seed; `evaluate` computes in NumPy what a program means; `check_everywhere` compares the two over
-decompositions and routes. Needs the packages of ``pip install 'ucle[test]'``.
+`random_case`, `exact_case`, `special_case` and `outgrowing_case` make a random program with data
+from a seed. `evaluate`, the oracle, computes the expected values of a program in NumPy.
+`check_everywhere` compares ucle's results with these values, for many decompositions and all routes
+of the kernels into DuckDB. Install the packages that this needs with ``pip install 'ucle[test]'``.
 
 In: a seed. Out: cases, and checks that all ways of compiling them agree. May import:
 ``ucle.program`` and modules below it.

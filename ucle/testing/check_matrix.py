@@ -28,20 +28,21 @@ TILE = 2
 """Positions of a tile: random tensors are small."""
 
 Routes = Mapping[str, duckdb.DuckDBPyConnection]
-"""Connections by the name of their route."""
+"""Connections by the names of their routes."""
 
 
 def some_decompositions(
     program: EinsumProgram, seed: int, sample: int = SAMPLE
 ) -> Iterator[dict[str, frozenset[str]]]:
-    """Yield every decomposition of a compiled program, or a sample where there are too many.
+    """Yield every decomposition of a compiled program, or a sample if there are too many.
 
-    Where there are no kernels, the relational one is the only one, and none is listed.
+    Without kernels, only the relational decomposition is possible, and nothing is yielded.
 
     Args:
-        program: the program.
-        seed: of the sample.
-        sample: its size; it holds the one that demotes all labels and the one that promotes all.
+        program: the compiled program.
+        seed: the seed of the sample.
+        sample: the size of the sample. It contains the decomposition that demotes all labels, and
+            the one that promotes all labels that may be keys.
     """
     if not program.options.resources.kernels:
         return
@@ -74,7 +75,7 @@ def _draw_decompositions(
 ) -> tuple[Decomposition, ...] | None:
     """Draw a decomposition for each vertex so that deferred tensors are read as they are made.
 
-    The result is None where a deferred tensor has a reader that cannot read it.
+    The result is None if a deferred tensor has a reader that cannot read it.
     """
     chosen: list[Decomposition] = []
     for own in choices:
@@ -86,7 +87,7 @@ def _draw_decompositions(
 
 
 def _is_read_as_made(program: Program, choice: Sequence[Decomposition]) -> bool:
-    """True if the first vertices of a program read deferred tensors so, and no others."""
+    """True if the first vertices read deferred tensors as they are made, and no others so."""
     vertices = program.vertices[: len(choice)]
     made = {v.name: v.makes(each) for v, each in zip(vertices, choice, strict=True)}
     return all(
@@ -99,7 +100,7 @@ def _is_read_as_made(program: Program, choice: Sequence[Decomposition]) -> bool:
 
 
 def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumProgram:
-    """Return the program with some optimisations switched off.
+    """Compile the program again with other optimisations, such as one that is switched off.
 
     >>> from ucle import einsum_program
     >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
@@ -114,7 +115,7 @@ def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumPr
 def _ways(
     program: EinsumProgram, routes: Sequence[str], seed: int, sample: int
 ) -> Iterator[tuple[Any, Sequence[str]]]:
-    """Decompositions, and the routes that each takes; plain SQL is the same on all of them."""
+    """Yield decompositions, each with its routes; plain SQL is the same on all of them."""
     yield "auto", routes
     if not any(vertex.needs_kernel for vertex in program.compiled.program.vertices):
         yield "relational", [routes[seed % len(routes)]]
@@ -132,21 +133,25 @@ def check_everywhere(
     sample: int = SAMPLE,
     optimisations: Optimisations | None = None,
 ) -> int:
-    """Check that a case gives the oracle's answer in every possible way to run it.
+    """Run a case in many ways, and check that every result equals the oracle's.
+
+    The ways are the optimiser's choice, plain SQL, and other decompositions, on several routes.
 
     Args:
         case: the program and its data.
-        connections: by name of the route; the first one also compiles.
-        seed: of the sample of decompositions.
-        sample: the most decompositions. Each runs on every route, as long as those are no
-            more runs than that; else all but the first two take the routes in turn.
-        optimisations: those that are on; all by default.
+        connections: the connections by the names of their routes; the program is compiled on the
+            first one.
+        seed: the seed of the sample of decompositions.
+        sample: the largest number of other decompositions. If running each of them on every route
+            takes at most this many runs, each runs on every route. Otherwise, only the first two
+            do, and each of the others runs on one route.
+        optimisations: the optimisations that are switched on; by default, all of them.
 
     Returns:
         The number of results that were compared.
 
     Raises:
-        AssertionError: with program, route and decomposition.
+        AssertionError: a result is wrong; the message has its program, route and decomposition.
     """
     expected = case.expected()
     compiler = next(iter(connections.values()))

@@ -77,7 +77,7 @@ LABELS = ("i", "j", "k", "I", "row", "val")
 
 @dataclass(frozen=True)
 class Case:
-    """A program with its data; `tables` are to be created before it is compiled."""
+    """A program with its data; call `create_tables` before you compile it."""
 
     text: str
     arrays: dict[str, Array]
@@ -88,7 +88,7 @@ class Case:
     annihilates: bool = field(default=False, kw_only=True)
     """True if numbers leave the range of their type, and 0 annihilates them."""
     indexed: bool = field(default=False, kw_only=True)
-    """True if it computes with labels, so that the shapes of arrays do not determine all sizes."""
+    """True if the program computes with labels: array shapes do not determine all sizes then."""
 
     def expected(self) -> dict[str, Array]:
         """Return the oracle's value of every tensor that the program defines."""
@@ -97,7 +97,7 @@ class Case:
     def evaluate(
         self, arrays: dict[str, Array], operand: Callable[[Array], Array] = lambda array: array
     ) -> dict[str, Array]:
-        """Return the oracle's values for other arrays; functions see operands via `operand`."""
+        """Return the oracle's values for other arrays; `operand` maps operands of functions."""
         wrapped = {x: y for x, y in self.inputs.items() if isinstance(y, TableInput)}
         fills = {name: value.fill or 0 for name, value in wrapped.items()}
         bounds = self.stated
@@ -144,11 +144,11 @@ class Case:
 
 
 def random_case(seed: int, size: int = 6) -> Case:
-    """The case of a seed: the first draw that is finite inside and stable.
+    """Return a random program with data: the first draw with finite numbers and a stable result.
 
     Args:
-        seed: any number.
-        size: the most accesses to tensors and functions in the program.
+        seed: the same number always returns the same case.
+        size: the largest number of tensor accesses and function calls in the program.
 
     >>> case = random_case(7)
     >>> sorted(case.expected()) == sorted(random_case(7).expected())
@@ -169,7 +169,7 @@ INEXACT = re.compile(
 
 
 def exact_case(seed: int, size: int = 6) -> Case:
-    """Return a program whose numbers are all exact in binary, however they are computed.
+    """Return a program in which no operation rounds, in whatever order it is computed.
 
     >>> bool(INEXACT.search(exact_case(3).text))
     False
@@ -212,9 +212,9 @@ HUGE = {4: 1e30, 8: 1e200}
 
 
 def outgrowing_case(seed: int) -> Case:
-    """Return a program of sums, products and the like whose numbers leave their type's range.
+    """Return a program of sums, products and the like whose numbers exceed their type's range.
 
-    They do so in every order of its products, or in none.
+    A number exceeds it in every order of the products, or in none.
     """
     unstable = (
         r"[/^]|log|sqrt|reciprocal|complex|int64|bool|float32|mean|silu|gelu|prod|[*]=|round"
@@ -241,10 +241,10 @@ def outgrowing_case(seed: int) -> Case:
 
 
 def is_stable(case: Case, rng: np.random.Generator) -> bool:
-    """True if the result is meaningful: no infinity inside, and no discontinuity nearby.
+    """True if the result is meaningful: all numbers are finite, and no discontinuity is nearby.
 
-    1 / 0 is inf or -inf by the sign of the zero, which no sparse format keeps. Integers stay far
-    from overflow.
+    1 / 0 is inf or -inf, depending on the sign of the zero, which no sparse format keeps. Integers
+    stay far from overflow.
     """
     finite = True
 

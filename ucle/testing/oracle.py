@@ -1,35 +1,36 @@
-"""The meaning of a program, in NumPy on dense tensors: the oracle of every other test.
+"""The meaning of a program, in NumPy on dense arrays: the oracle of all other tests.
 
-It reads the syntax tree and nothing else of the compiler, so that the two cannot share a mistake.
-Every tensor is a dense array. The rules:
+It shares nothing with the compiler except the syntax tree, so that the two cannot make the same
+mistake. The rules:
 
-- `=`: a label that is missing on the left is summed over the smallest subexpression that holds all
-  of its occurrences.
-- `+=`, `*=`, `max=` and the like: the right side as a whole is evaluated, then aggregated over what
-  is missing on the left.
-- ``sum[j](...)``: the labels are the aggregation's own.
-- A label is as long as the axes that it stands for alone. One by which a tensor is read elsewhere,
-  as in ``A[i+1]``, stops where the first of all reads would be outside; ``~`` reads 0 there, or the
-  given fill. A label without brackets is its coordinate.
-- Where a tensor is read at entries of others, as in ``W[idx[i]]``, these are integers from 0 on;
-  one that is outside is an error, or reads the fill after ``~``. A tensor that is written at
-  entries is as long as the largest of them asks for, unless its size is stated, and holds what is
-  aggregated of nothing where none of them is.
-- ``cumsum[j](...)`` and the other scans are NumPy's along the axis of that label, which stays.
-- ``top_k[j,r](...)`` and functions like it have at r the r-th entry along j, where NumPy's stable
-  sort has it: NaN is the greatest number, and of equal entries the one at the smaller position
-  comes first.
-- ``solve[i,j](A[i,j], b[i,k])`` has NumPy's solutions of the equations i at the unknowns j; labels
-  that A has beside them number systems, and the others of b right-hand sides.
-- ``forest[f,p](X[r,f], F[p,k])`` takes each row of X down the trees that F packs, and adds up the
-  leaves in order (`ucle.testing.oracle_forests`).
-- A label that stands twice on the left leaves the identity of the aggregation where its two
-  coordinates differ, 0 where there is none. One that stands there alone repeats the whole.
+- `=`: a label that is missing on the left is summed over the smallest subexpression that contains
+  all of its occurrences.
+- `+=`, `*=`, `max=` and the like: the whole right side is evaluated, and then aggregated over the
+  labels that are missing on the left.
+- ``sum[j](...)``: the labels in brackets belong to the aggregation alone.
+- A label has the size of the axes at which it stands alone. If a tensor is read at an index such as
+  ``A[i+1]``, the label stops before the first read that would be outside the tensor; after ``~``,
+  such a read returns 0, or the given fill. A label outside brackets stands for its coordinate.
+- In ``W[idx[i]]``, a tensor is read at the entries of another one. These are integers from 0 on; an
+  entry outside the tensor is an error, or reads the fill after ``~``. A tensor that is written at
+  entries is just large enough for the largest entry, unless its size is stated. At positions that
+  no entry names, it has the aggregate of no values.
+- ``cumsum[j](...)`` and the other scans are NumPy's, along the axis of that label; the axis stays.
+- ``top_k[j,r](...)`` and similar functions have the r-th entry along j at position r, in the order
+  of NumPy's stable sort: NaN is the greatest number, and of equal entries, the one at the smaller
+  position comes first.
+- ``solve[i,j](A[i,j], b[i,k])`` returns NumPy's solutions of the equations i for the unknowns j.
+  Any other labels of A number the systems; the remaining labels of b number right-hand sides.
+- ``forest[f,p](X[r,f], F[p,k])`` follows the trees that are packed in F for each row of X, and adds
+  up the leaves in order (`ucle.testing.oracle_forests`).
+- If a label stands on the left twice, the result has the identity of the aggregation where the two
+  coordinates differ, or 0 if there is no identity. A label that stands only on the left repeats the
+  whole right side.
 - A zero has no sign: 1 / -0.0 is inf.
-- Where numbers outgrow their type on the way, 0 annihilates them (`annihilate`): an entry that is
-  not stored annihilates in whatever way the program is run.
-- Element types are NumPy's, but that its small integers are int64 and its half floats float64, and
-  that a function takes yes and no as 1 and 0.
+- With `annihilate`, 0 times a number that has exceeded the range of its type is 0, because entries
+  that are not stored give 0 in whatever way the program runs.
+- Element types are NumPy's, except that small integers become int64, half floats become float64,
+  and functions treat booleans as 1 and 0.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ Named = tuple[tuple[str, ...], Array]
 class Evaluation:
     """The value of one statement.
 
-    Every operand of a function or an operator goes through `operand`; the generator of programs
-    uses it to tell where values leave the finite numbers.
+    `operand` maps every operand of a function or an operator. The generator of programs uses it to
+    see whether numbers stay finite.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Evaluation:
         return self._spread(tuple(dict.fromkeys(target)), (labels, np.asarray(array)))
 
     def _spread(self, distinct: tuple[str, ...], named: Named) -> Array:
-        """The value along labels that it has not, and on a diagonal of those that stand twice."""
+        """Broadcast a value to all labels on the left; a label that stands twice is a diagonal."""
         target, sizes = self._statement.target.labels, self._sizes
         shape = tuple(sizes[x] for x in distinct)
         array = np.broadcast_to(_align(named, distinct), shape)
@@ -146,7 +147,7 @@ class Evaluation:
         return every
 
     def _elsewhere(self, dtype: Any) -> Any:
-        """The entries off a diagonal: the aggregate of no values."""
+        """Return the entries outside a diagonal: the aggregate of no values."""
         reduce = self._statement.accumulate
         ends = (-np.inf, np.inf)
         if dtype.kind == "i":
@@ -161,7 +162,7 @@ class Evaluation:
         return 0
 
     def _sum_implied(self, expression: Expression, kept: frozenset[str]) -> Named:
-        """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
+        """Sum labels that are not kept, each over the smallest subexpression that contains it."""
         whole = isinstance(expression, Access | Hit | LabelDivision | ForestCall)
         inside = [] if whole else [occurrences(part) for part in children(expression)]
         along: tuple[str, ...] = ()
@@ -252,7 +253,7 @@ class Evaluation:
         raise AssertionError(expression)
 
     def _all_compared(self, operands: list[Named], signs: tuple[str, ...]) -> Named:
-        """True where each operand compares with the next one as the sign between them says."""
+        """Return where all comparisons of an operand with the next one are true."""
         result: Named = (), True  # type: ignore[assignment]  # as a number
         for one, other, sign in zip(operands, operands[1:], signs, strict=False):
             compared = self._apply(SIGNS[sign], [one, other], True)
@@ -260,7 +261,7 @@ class Evaluation:
         return result
 
     def _matrix_map(self, matrix: MatrixMap, operand: Named) -> Named:
-        """A function of the matrices that two axes are."""
+        """Apply a function of matrices along two axes."""
         labels, array = operand
         if array.dtype.kind == "c":
             raise UndefinedError(f"{matrix.name} of complex numbers")
@@ -301,7 +302,7 @@ class Evaluation:
         return (*others, output_label(call)), sum_forest(features, packed.astype(np.float64))
 
     def _system(self, call: SystemCall, matrix: Named, sides: Named) -> Named:
-        """Evaluate systems of equations, with all sides of each in one matrix."""
+        """Solve systems of equations, each with all of its right-hand sides in one matrix."""
         if "c" in (matrix[1].dtype.kind, sides[1].dtype.kind):
             raise UndefinedError("systems of complex equations")
         others = tuple(x for x in matrix[0] if x not in (call.row, call.column))
@@ -311,7 +312,7 @@ class Evaluation:
         return (*others, call.column, *own), solve_systems(square, right)
 
     def _read(self, access: Access) -> Named:
-        """A tensor at other places than its labels."""
+        """Read a tensor at indices that are not its labels."""
         array, labels = self._tensors[access.tensor], tuple(dict.fromkeys(access.labels))
         shape = tuple(self._sizes[x] for x in labels)
         at = dict(zip(labels, np.indices(shape), strict=True))
@@ -419,7 +420,7 @@ def _all_labels(statement: Statement) -> set[str]:
 
 
 def _at(affine: Affine, at: Mapping[str, Any]) -> Any:
-    """A function of labels at some coordinates of theirs."""
+    """Return the value of an index at some coordinates of its labels."""
     value: Any = affine.constant
     for term, factor in affine.terms:
         if isinstance(term, str):
@@ -438,7 +439,7 @@ def _is_inside(affine: Affine, size: int, sizes: Mapping[str, int]) -> bool:
 
 
 def _furthest(affine: Affine, size: int) -> int:
-    """More than a label can be long by which an axis is read at a function of it."""
+    """Return more than the greatest size of a label in an index of an axis of this size."""
     by = prod(x.by for x, _ in affine.terms if not isinstance(x, str))
     return (size + abs(affine.constant) + 1) * by + by
 
@@ -450,13 +451,13 @@ def _find_meaning(table: Mapping[str, Meaning], name: str) -> Meaning:
 
 
 def _number(array: Any) -> Any:
-    """Yes and no as 1 and 0."""
+    """Return booleans as 1 and 0, and other arrays as they are."""
     is_bool = isinstance(array, np.ndarray) and array.dtype.kind == "b"
     return array.astype(np.int64) if is_bool else array
 
 
 def _widen(result: Array, operands: list[Any]) -> Array:
-    """NumPy makes small integers and half floats of yes and no; the language has neither."""
+    """Convert NumPy's small integers and half floats of booleans to types of the language."""
     if result.dtype.kind in "iu":
         return result.astype(np.int64)
     if result.dtype.itemsize < 4 and result.dtype.kind == "f":
@@ -473,19 +474,19 @@ def evaluate(
     bounds: Mapping[str, int] | None = None,
     fills: Mapping[str, Any] | None = None,
 ) -> dict[str, Array]:
-    """Every tensor that a program defines, whatever the order of its statements.
+    """Return the values of all tensors that a program defines; statements may be in any order.
 
     Args:
-        text: the program.
-        inputs: the dense value of every input.
-        operand: what every operand of a function goes through.
+        text: the text of the program.
+        inputs: a dense array for each input.
+        operand: a function that maps every operand of a function or an operator.
         bounds: sizes of labels that are stated.
-        fills: what ``~`` reads outside of tensors, where that is not 0.
-        annihilate: whether 0 annihilates what is not finite, as in programs on finite numbers that
-            make infinities by outgrowing their type alone.
+        fills: by input, what ``~`` reads outside the tensor, if that is not 0.
+        annihilate: whether 0 times an infinity or NaN is 0. Set it for programs on finite numbers,
+            in which infinities arise only because numbers exceed the range of their type.
 
     Raises:
-        UndefinedError: an operation that is not defined for the kind of its operands.
+        UndefinedError: an operation is not defined for operands of this kind.
 
     >>> evaluate("y[i] += A[i,j] * x[j]", {"A": np.eye(2), "x": np.ones(2)})["y"]
     array([1., 1.])
@@ -508,7 +509,7 @@ TOLERANCE = {4: 1e-4, 8: 1e-9}
 
 
 def assert_equal(found: Array, expected: Array, context: str = "") -> None:
-    """Equality of types and, but for rounding, of values; NaN where NaN is expected."""
+    """Check that types are equal, and values, too, up to rounding; NaN equals NaN."""
     assert found.dtype == expected.dtype, f"{found.dtype} is not {expected.dtype}\n{context}"
     if expected.dtype.kind in "bi":
         np.testing.assert_array_equal(found, expected, err_msg=context)

@@ -1,4 +1,4 @@
-"""The meaning of forests of decision trees: one row after the other, one tree after the other."""
+"""The meaning of forests of decision trees, evaluated row by row and tree by tree."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FIELDS, HOLDS_FOR_NAN, IS_ROOT = 6, 8, 16
 
 
 def sum_forest(features: Array, packed: Array) -> Array:
-    """Return the sums of the leaves to which rows of features come (`ucle.ir.forests`).
+    """Return the sums of the leaves that rows of features reach (`ucle.ir.forests`).
 
     Args:
         features: the features along the last axis.
         packed: the forest, of shape (fields of nodes, outputs).
 
     Raises:
-        UndefinedError: it is no forest.
+        UndefinedError: the array is not a packed forest.
 
     >>> one_leaf = np.array([[0, 0], [0, 0], [0, 0], [0, 0], [16, 0], [0.25, 0.75]])
     >>> sum_forest(np.zeros((1, 3)), one_leaf)

@@ -1,4 +1,4 @@
-"""The labels of expressions, as the oracle needs them: which are free, and which are their own."""
+"""The labels of expressions: which of them are free, and which belong to an aggregation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ucle.language.syntax import (
 def with_own_labels(
     expression: Expression, names: Mapping[str, str], numbers: Iterator[int]
 ) -> Expression:
-    """The expression with labels of aggregations that no other label is called like."""
+    """Return the expression with unique names for the labels of its aggregations."""
     match expression:
         case Access(tensor, labels, span, indices):
             own = tuple(names.get(x, x) for x in labels)

@@ -1,7 +1,7 @@
 """The meanings of operators, functions and aggregations in NumPy: the oracle's own tables.
 
-They are written here again and taken from nothing that the compiler reads, so that the two cannot
-share a mistake. `ucle.testing.oracle` evaluates programs with them.
+They share nothing with the compiler's tables, so that the two cannot make the same mistake.
+`ucle.testing.oracle` evaluates programs with them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Array = NDArray[Any]
 
 
 class UndefinedError(Exception):
-    """The language has no such operation on numbers of this kind."""
+    """The language does not have an operation for numbers of this kind."""
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """A function in NumPy, and the kinds of numbers that it is defined for."""
+    """A function in NumPy, and the kinds of numbers for which it is defined."""
 
     function: Callable[..., Any]
     kinds: str = "bif"
@@ -50,7 +50,7 @@ def _drop_zero_signs(x: Any) -> Any:
 
 
 def _of_floats(function: Callable[..., Any]) -> Meaning:
-    """A function of two floats; of yes and no NumPy's is of half precision."""
+    """Return a function of two floats; for booleans, NumPy would compute in half precision."""
 
     def of_two(x: Any, y: Any) -> Any:
         narrow = np.result_type(x, y).kind == "b"
@@ -92,7 +92,7 @@ def _random_bits(seed: Any, position: Any) -> Any:
         return (a << 32 | b) >> 11
 
     if any(np.asarray(x).dtype.kind not in "bi" for x in (seed, position)):
-        raise UndefinedError("random numbers of what are no integers")
+        raise UndefinedError("random numbers for seeds or positions that are not integers")
     seeds, positions = (np.asarray(x).astype(object) for x in (seed, position))
     return np.asarray(np.frompyfunc(bits, 2, 1)(seeds, positions)).astype(np.int64)
 
@@ -200,7 +200,7 @@ YES_OR_NO = (
     "where",
     "clip",
 )
-"""Functions that take yes and no as they are."""
+"""Functions that take booleans as they are, and not as 1 and 0."""
 
 OPERATORS: dict[str, Meaning] = {
     "mult": Meaning(np.multiply, "bifc"),
@@ -293,21 +293,21 @@ STEPS: dict[str, Callable[..., Any]] = {
 
 
 def _eigenvectors(symmetric: Array) -> Array:
-    """NumPy's eigenvectors, with the greatest component of each positive."""
+    """Return NumPy's eigenvectors, signed so that the greatest component of each is positive."""
     found = np.linalg.eigh(symmetric).eigenvectors
     greatest = np.take_along_axis(found, abs(found).argmax(-2)[..., None, :], axis=-2)
     return np.where(greatest < 0, -found, found)
 
 
 def _frame(matrix: Array, part: Array) -> Array:
-    """A result of a matrix where that has its place, followed by zeros."""
+    """Return a result in the upper left corner of an array of the matrix's shape, with zeros."""
     framed = np.zeros_like(matrix)
     framed[..., : part.shape[-2], : part.shape[-1]] = part
     return framed
 
 
 def _pivots(square: Array) -> Array:
-    """A diagonal matrix with the determinant of the given one: the pivots, for a single one."""
+    """Return diagonal matrices of pivots, which have the determinants of the given matrices."""
     framed = np.zeros_like(square)
     for place in np.ndindex(square.shape[:-2]):
         framed[place][np.diag_indices(square.shape[-1])] = _eliminate(square[place].copy())
@@ -315,7 +315,7 @@ def _pivots(square: Array) -> Array:
 
 
 def _eliminate(a: Array) -> Array:
-    """The pivots of elimination with rows that are swapped, each of which turns the first sign."""
+    """Return the pivots of Gaussian elimination; each swap of rows negates the first pivot."""
     sign = 1.0
     for k in range(len(a)):
         row = k + int(abs(a[k:, k]).argmax())
@@ -329,7 +329,7 @@ def _eliminate(a: Array) -> Array:
 
 
 def solve_systems(matrices: Array, sides: Array) -> Array:
-    """Return NumPy's solutions; axes of sides behind the rows are those of several sides."""
+    """Return NumPy's solutions; axes of `sides` after the rows number right-hand sides."""
     shape = *matrices.shape[:-1], *sides.shape[matrices.ndim - 1 :]
     columns = np.broadcast_to(sides, shape).reshape(*matrices.shape[:-1], -1 if sides.size else 0)
     return np.linalg.solve(matrices, columns).reshape(shape)
@@ -341,7 +341,7 @@ def _singular_values(matrix: Array) -> Array:
 
 
 def _svd(matrix: Array) -> tuple[Array, Array]:
-    """NumPy's singular vectors, with the greatest component of each right one positive."""
+    """Return NumPy's singular vectors; the greatest component of each right one is positive."""
     u, _, vh = np.linalg.svd(matrix, full_matrices=False)
     greatest = np.take_along_axis(vh, abs(vh).argmax(-1)[..., None], axis=-1)
     signs = np.where(greatest < 0, -1, 1)

@@ -1,4 +1,4 @@
-"""Runs programs on partitions of this process, for comparison with the whole."""
+"""Runs programs on partitions in this process, for comparison with unpartitioned runs."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def result_of(outputs: StepOutputs, session: Session, tables: Mapping[str, pa.Ta
     """Return the results of a program, in a session.
 
     Args:
-        outputs: what the program has made.
-        session: where the rows are put.
+        outputs: the outputs of the program.
+        session: the session that gets the rows.
         tables: the rows of each output, as they are stored.
     """
     kept: dict[str, TemporaryTable] = {}
@@ -93,7 +93,7 @@ def draw_plan(
     network: Network = NETWORK,
     repeated: Repeated = ONCE,
 ) -> DistributedPlan:
-    """Draw a distributed plan of a compiled program: every choice of ways is legal."""
+    """Draw a random distributed plan of a compiled program: every choice of ways is legal."""
     random = np.random.default_rng(seed)
     problem = Problem(compiled.plan, EstimatedSizes(compiled), network, partitions, repeated)
     choice = {name: every[random.integers(len(every))] for name, every in problem.ways.items()}
@@ -101,7 +101,7 @@ def draw_plan(
 
 
 class StoredResults:
-    """Outputs of steps as results on a session, for comparison with those of one machine."""
+    """Outputs of steps as results in a session, for comparison with those of one machine."""
 
     def __init__(self, engine: InProcess, session: Session) -> None:
         self._engine = engine
@@ -128,7 +128,7 @@ class StoredResults:
 
 @dataclass(frozen=True)
 class StepResult:
-    """An output of a step on partitions of this process."""
+    """An output of a step on partitions in this process."""
 
     name: str
     frame: Any
@@ -147,14 +147,15 @@ def prepare_on_partitions(
     partitions: int,
     seed: int = 0,
 ) -> PreparedProgram:
-    """Prepare a program for repeated runs on partitions of this process.
+    """Prepare a program for repeated runs on partitions in this process.
 
     Args:
-        program: what runs.
-        database: where its tables are.
-        carry: inputs, and the outputs that replace them.
+        program: the program.
+        database: the database with its tables.
+        carry: the names of inputs, with the outputs that replace them.
         partitions: the number of partitions.
-        seed: of the initial placement of rows, and of the plans; those of seed 0 are the cheapest.
+        seed: the seed of the initial placement of rows, and of the plans; with 0, plans are the
+            cheapest ones.
     """
     session, steps = _steps(program, database, carry, partitions, seed)
     return PreparedProgram(program._build, session, carry, (), steps)
@@ -163,7 +164,7 @@ def prepare_on_partitions(
 def iterate_on_partitions(
     program: EinsumProgram, database: object, loop: Loop, partitions: int, seed: int = 0
 ) -> Any:
-    """Run a loop on partitions of this process; arguments as for `prepare_on_partitions`."""
+    """Run a loop on partitions in this process; arguments as for `prepare_on_partitions`."""
     session, steps = _steps(program, database, loop.carry, partitions, seed)
     return iterate(program._build, session, loop, steps)
 
@@ -192,14 +193,14 @@ def run_on_partitions(
     seed: int = 0,
     plan: Callable[[Compiled], DistributedPlan] | None = None,
 ) -> Result:
-    """Run a program on partitions, even where that gains nothing.
+    """Run a program on partitions, even if that saves nothing.
 
     Args:
-        program: what runs.
-        database: where its tables are.
+        program: the program.
+        database: the database with its tables.
         partitions: the number of partitions.
-        seed: of the initial placement of rows.
-        plan: makes the plan; by default one that is drawn from the seed.
+        seed: the seed of the initial placement of rows.
+        plan: a function that returns the plan; by default, a random one is drawn from the seed.
     """
     make = plan or partial(draw_plan, partitions=partitions, seed=seed)
 

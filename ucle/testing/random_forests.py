@@ -25,9 +25,9 @@ def random_forest(
     """Return a packed forest, of shape (fields of nodes, outputs).
 
     Args:
-        rng: draws it.
-        trees: their number.
-        leaves: the most leaves of a tree.
+        rng: the generator of random numbers.
+        trees: the number of trees.
+        leaves: the largest number of leaves of a tree.
         features: the number of features.
         outputs: the number of outputs.
         codes: the conditions that nodes may have.
@@ -43,7 +43,7 @@ def random_forest(
 
 
 def random_rows(rng: np.random.Generator, *shape: int, missing: float = 0.1) -> Array:
-    """Return features, many of which equal a threshold, and some of which are NaN."""
+    """Return features: many of them equal a threshold, and some are NaN."""
     values = rng.choice((-2, -1, -0.5, 0, 0.25, 0.75, 1, 3), shape)
     return np.where(rng.random(shape) < missing, np.nan, values)
 
@@ -56,9 +56,9 @@ def _random_tree(
     codes: Sequence[int],
     at: int,
 ) -> Array:
-    """Return a tree whose nodes are numbered from `at` on, each before those below it.
+    """Return a tree whose nodes are numbered from `at` on, each before the nodes below it.
 
-    Thresholds are few, so that features are often equal to them.
+    There are only a few thresholds, so that features often equal them.
     """
     nodes = np.zeros((2 * leaves - 1, FIELDS, outputs))
     free, next_node = [(0, leaves)], 1

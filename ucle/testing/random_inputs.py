@@ -40,7 +40,11 @@ FILLS: dict[str, tuple[Any, ...]] = {
 def random_array(
     rng: np.random.Generator, shape: tuple[int, ...], density: float, dtype: str = "float64"
 ) -> Array:
-    """Small values at random places: multiples of 1/4 between -2 and 2, or whole numbers."""
+    """Return an array with small values at random positions, and zeros elsewhere.
+
+    Floats and parts of complex numbers are multiples of 1/4 between -2 and 2; integers are whole
+    numbers.
+    """
     stored = rng.random(shape) < density
     values: Any = rng.integers(1, 9, size=shape) * rng.choice([-1, 1], size=shape)
     match np.dtype(dtype).kind:
@@ -56,7 +60,7 @@ def random_array(
 
 
 def coo_columns(array: Array, rng: np.random.Generator, fill: Any) -> dict[str, Any]:
-    """Key columns and values of a dense array, in random order, some fills written out."""
+    """Return key columns and values of a dense array in random order, with some of its fills."""
     if not array.ndim:
         return {"value": value_array(array.reshape(1))}
     places = np.nonzero((array != fill) | (rng.random(array.shape) < 0.1))
@@ -68,13 +72,13 @@ def coo_columns(array: Array, rng: np.random.Generator, fill: Any) -> dict[str, 
 def make_input(
     rng: np.random.Generator, name: str, array: Array, fill: Any = None
 ) -> tuple[Any, pa.Table | None]:
-    """Return the object to pass for an array, and the table that it names, if any.
+    """Return a random kind of input that represents an array, and the table that it names, if any.
 
     Args:
-        rng: draws the kind.
-        name: of the tensor.
-        array: its value.
-        fill: the fill; drawn from a few where it is None.
+        rng: the generator that draws the kind of input.
+        name: the name of the tensor.
+        array: the values of the tensor.
+        fill: the fill of the tensor; if it is None, one of a few fills is drawn.
     """
     kind = str(rng.choice(KINDS))
     number = array.dtype.kind
