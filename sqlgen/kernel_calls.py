@@ -231,7 +231,7 @@ class KernelCalls:
                 "arrays cannot be made or worked on without the compiled kernels",
                 expected="all labels as key columns: plain SQL",
                 found=f"a call of {typed_name(name, dtype.tag)}",
-                hint="leave keys= out, or name all labels there; ucle.udf_kernels."
+                hint="leave out keys=, or name all labels in it; ucle.udf_kernels."
                 "load_extension(connection) says why there are no kernels",
             )
         return self._capabilities.prefix + typed_name(name, dtype.tag)

@@ -84,7 +84,7 @@ def check_plan(program_plan: Plan, dialect: Dialect) -> None:
                 "a tensor lies in arrays",
                 expected="a row for every entry",
                 found="an input with arrays, or a step that makes them",
-                hint="decomposition='relational', and inputs with a row for every entry",
+                hint="pass decomposition='relational', and inputs with a row for every entry",
             )
         if isinstance(relation, plan.TableScan):
             _check_source(relation.source, dialect)
@@ -111,7 +111,7 @@ def _build_error(
         where=f"to_sql(dialect={dialect.name!r})",
         expected=expected,
         found=found,
-        hint=hint or "execute() and dialect='duckdb' have it",
+        hint=hint or "execute() and dialect='duckdb' support it",
     )
 
 

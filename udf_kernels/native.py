@@ -76,7 +76,7 @@ def library() -> Path:
             where=str(LIBRARY),
             expected="the library as it was built, or a directory for a copy with a footer",
             found=f"a library that was stripped, and no copy: {loaded.refused}",
-            hint="set TMPDIR to a directory of this user that programs can be run from; or use "
+            hint="set TMPDIR to a directory of this user from which programs can run, or use "
             "the Arrow route",
         )
     if loaded.copy is None:
@@ -90,7 +90,7 @@ def library() -> Path:
             where=str(loaded.copy),
             expected="a file that stays until the process ends",
             found=str(error),
-            hint="have nothing remove it while this process runs; or use the Arrow route",
+            hint="keep the file while this process runs, or use the Arrow route",
         ) from error
     return loaded.copy
 

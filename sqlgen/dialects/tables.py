@@ -83,7 +83,7 @@ class Dialect:
                 where=f"to_sql(dialect={self.name!r})",
                 expected=f"operators on {dtype.name.lower()} that this dialect has",
                 found=operator.name if operator.compiled else own,
-                hint="execute() and dialect='duckdb' have it",
+                hint="execute() and dialect='duckdb' support it",
             )
         return found
 

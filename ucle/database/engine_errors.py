@@ -141,7 +141,7 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
             where=where,
             expected="a complete file",
             found=gist(message),
-            hint="the file is damaged, or its format is not that of its suffix; write it again",
+            hint="the file is damaged, or its format does not match its suffix; write it again",
         )
     if OUT_OF_RANGE.search(message):
         return NumberRangeError(

@@ -99,5 +99,5 @@ def _refuse_shadows(session: Session) -> None:
             where="database",
             expected="macros whose names no function of DuckDB or of the kernels has",
             found=", ".join(shadows),
-            hint=f"DROP MACRO {shadows[0]}, or create it in a schema that is not looked up",
+            hint=f"DROP MACRO {shadows[0]}, or create it in a schema off the search path",
         )

@@ -242,7 +242,7 @@ def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
             where=path,
             expected="settings of a whole database, such as threads or memory_limit",
             found=message,
-            hint="open the connection first, then SET the options that belong to it",
+            hint="open the connection without this setting, then SET it there",
         )
     if locked:
         return DatabaseError(

@@ -147,7 +147,7 @@ def _refuse_positional(title: str, value: Any, parameters: Mapping[str, Any]) ->
         where=title,
         expected=", ".join(x + ("=" if x in named else "") for x in own) or "no arguments",
         found=f"another one, {_show_value(value)}",
-        hint="arguments after these have names" if named else None,
+        hint="arguments shown with = have names: pass name=value" if named else None,
     )
 
 

@@ -106,7 +106,7 @@ def limits_depth(function: Callable[P, R]) -> Callable[P, R]:
     ...
     ucle.errors.DepthError: the program is nested too deeply
       expected: expressions of some hundred levels, and sums of some hundred terms
-      hint: split it: compute parts of it in statements of their own
+      hint: split it: compute parts of it in separate statements
     """
 
     @wraps(function)
@@ -126,5 +126,5 @@ def build_depth_error(where: str | None = None) -> DepthError:
         "the program is nested too deeply",
         where=where,
         expected="expressions of some hundred levels, and sums of some hundred terms",
-        hint="split it: compute parts of it in statements of their own",
+        hint="split it: compute parts of it in separate statements",
     )

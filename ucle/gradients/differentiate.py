@@ -131,7 +131,7 @@ def _check(statements: tuple[Statement, ...], loss: str, wrt: Sequence[str]) -> 
             where="gradient",
             expected=f"{loss} without axes",
             found=str(defined[loss].target),
-            hint="aggregate it, for example by sum, in a statement of its own",
+            hint="aggregate it in a separate statement, for example by sum",
         )
 
 

@@ -66,14 +66,14 @@ from ucle.stats.model import (
 )
 
 NUMBERS = {
-    "inf": "the infinite number is written 1e999",
-    "infinity": "the infinite number is written 1e999",
-    "nan": "what is no number is written 1e999 - 1e999",
+    "inf": "infinity is written 1e999",
+    "infinity": "infinity is written 1e999",
+    "nan": "NaN is written 1e999 - 1e999",
 }
 """Hints for number words that are mistaken for tensors, by name."""
 
-_OF_TABLES = "it belongs into ucle.table(relation, columns, {}=...), which is the input"
-_OF_RESULTS = "results have it: to_table, to_arrow, save; and create_views"
+_OF_TABLES = "pass it to ucle.table(relation, columns, {}=...), and pass that as the input"
+_OF_RESULTS = "it is an option of create_views, and of results: to_table, to_arrow, save"
 ELSEWHERE = {name: _OF_TABLES.format(name) for name in ("columns", "coordinates", "duplicates")}
 ELSEWHERE |= {name: _OF_TABLES.format(name) for name in ("dtype", "fill", "shape", "value")}
 ELSEWHERE |= {"keys": _OF_RESULTS, "rows": _OF_RESULTS}
@@ -168,7 +168,7 @@ def _how_to_pass(name: str, session: Session) -> str:
     there = find_relation(session, TableName((name,))) is not None
     value = f'"{name}"' if there else "..."
     if name in OPTION_NAMES:
-        return f"{name} is an option, too, so that it takes inputs={{{name!r}: {value}}}"
+        return f"{name} is also an option, so pass the tensor in inputs={{{name!r}: {value}}}"
     table = f" for the table {name}" if there else ""
     return f"pass it as a keyword or in inputs: {name}={value}{table}"
 

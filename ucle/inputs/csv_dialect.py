@@ -288,7 +288,7 @@ def _delimiter(
             where=where,
             expected="one of comma, tab, semicolon and | on every line, or delimiter= stated",
             found=told[0][:SHOWN],
-            hint=f"{call} reads fields between blanks",
+            hint=f"{call} reads fields that are separated by blanks",
         )
     return ","
 

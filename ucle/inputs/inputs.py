@@ -177,8 +177,8 @@ def open_input(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | 
             where=f"input {name}",
             expected=f"ucle.random.{relation.distribution}(..., shape=..., axes=...)",
             found=str(relation),
-            hint="without a shape it stands for an input that a program has already: "
-            f"program.execute(inputs={{{name!r}: ...}}); .array(shape) is an array",
+            hint="without a shape, it can only replace an input of a compiled program: "
+            f"program.execute(inputs={{{name!r}: ...}}); .array(shape) returns an array",
         )
     if isinstance(relation, str | os.PathLike):
         relation = _read_or_named(name, relation, spec)

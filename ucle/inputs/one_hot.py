@@ -71,8 +71,8 @@ def features_of(numbers: Sequence[Column], categories: Sequence[Column], where: 
                 where=f"{where}, one_hot({column.name!r})",
                 expected="strings, ENUM values, booleans or integers",
                 found=column.type,
-                hint=f"a view with {column.name}::VARCHAR has each value as a category, and "
-                "one with CASE or floor(...) a few of them",
+                hint=f"in a view, {column.name}::VARCHAR makes each value a category; "
+                "CASE or floor(...) makes a few categories of them",
             )
     return Features(
         tuple(column.name for column in numbers),

@@ -77,7 +77,7 @@ def _signed(words: NDArray[Any], length: int) -> NDArray[np.int64]:
             where="bits(words)",
             expected="an array of int64 or uint64",
             found=f"{words.dtype} of shape {words.shape}",
-            hint="np.packbits(..., bitorder='little').view(np.int64) makes words of truth values",
+            hint="np.packbits(..., bitorder='little').view(np.int64) packs booleans into words",
         )
     if words.shape[-1] != words_of(length):
         raise ArgumentError(

@@ -269,7 +269,7 @@ def _dates(where: str, values: Sequence[Any]) -> list[Any]:
             where=f"{where}, row {row}",
             expected="a time zone, as others have one",
             found=repr(values[row]),
-            hint="pandas.to_datetime(column, utc=True) gives all of them the same one",
+            hint="pandas.to_datetime(column, utc=True) gives all of them the same time zone",
         )
     midnight = dt.time()
     return [

@@ -257,7 +257,7 @@ def _check_dictionary_names(shared: Mapping[str, str]) -> None:
             found=repr(dict(shared)),
             hint=f"coordinates={own!r} numbers the values of each"
             if own
-            else "leave out labels that are treated as by default",
+            else "leave out labels that have the default",
         )
 
 
@@ -284,7 +284,7 @@ def _check_wide(
             where="table(value=...)",
             expected="the name of the value column, or a number that each row holds",
             found=repr(value),
-            hint="columns_as= names the axis that several value columns make",
+            hint="columns_as= names the axis that several value columns form",
         )
     if columns_as is None:
         return

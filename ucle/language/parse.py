@@ -172,7 +172,7 @@ def _drop_line_breaks(stream: Iterator[Token]) -> Iterator[Token]:
                 where=f"line {token.line}, column {token.column}",
                 expected=f"at most {MOST_TOKENS} words and signs in one statement",
                 found="more",
-                hint="split it: compute parts of it in statements of their own",
+                hint="split it: compute parts of it in separate statements",
             )
         previous = token.type
         yield token
@@ -596,7 +596,7 @@ def _check_target(target: Access, accumulate: Reduce | None) -> None:
             where=str(target.span),
             expected="an aggregation, such as +=, max= or min=",
             found=f"{target} = ...",
-            hint=f"{target} += ... adds them up, and leaves those as they are that are alone",
+            hint=f"{target} += ... adds them up; an entry that meets no other stays as it is",
         )
 
 

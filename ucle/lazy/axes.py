@@ -188,6 +188,6 @@ def squeeze_axes(tensor: Lazy, axes: AxisLike | Sequence[AxisLike] | None) -> La
             where="squeeze",
             expected="axes of size 1",
             found=f"axis {wrong[0]} of {tensor}",
-            hint="sum(axis) leaves an axis of any size out",
+            hint="sum(axis) removes an axis of any size",
         )
     return Lazy(tensor.node, tuple(a for n, a in enumerate(tensor.axes) if n not in places))

@@ -192,5 +192,5 @@ def _check_bounds(outputs: Mapping[str, Node], bounds: Mapping[str, int]) -> Non
             where="bounds",
             expected="one of " + ", ".join(sorted(names)) if names else "axes with names",
             found=unknown[0],
-            hint="sizes of axes without names go to ucle.table(..., bounds=[...])",
+            hint="for axes without names, pass the sizes to ucle.table(..., bounds=[...])",
         )

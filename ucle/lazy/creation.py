@@ -86,7 +86,7 @@ def array(
             where="array",
             expected="an array, nested lists or a sparse matrix",
             found=repr(data),
-            hint="ucle.tensor(name, axes=...) is a table of the database",
+            hint="ucle.tensor(name, axes=...) reads a table of the database",
         )
     untyped = tensor(data, axes, name=name)
     return untyped if dtype is None else untyped.astype(dtype)

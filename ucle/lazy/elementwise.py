@@ -90,7 +90,7 @@ def merge_axes(axes: Sequence[Axis], where: str) -> Axis:
                 found=f"sizes {sizes[0]} and {size}",
                 hint="stretch an axis of size 1, such as x[:, None]"
                 if axes[0].name is None
-                else "t.rename({'old': 'new'}) tells axes apart that are not the same",
+                else "t.rename({'old': 'new'}) gives different axes different names",
             )
     return Axis(long[0].name, sizes[0] if sizes else None, any(axis.encoded for axis in long))
 

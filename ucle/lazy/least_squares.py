@@ -128,7 +128,7 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> LeastSquares:
             where="linalg.lstsq",
             expected="axes without names",
             found=f"{matrix.lazy} and {sides.lazy}",
-            hint="t.unnamed() removes the names; pinv(a) @ b goes by names",
+            hint="t.unnamed() removes the names; pinv(a) @ b matches axes by name",
         )
     found = decompose(matrix)
     if sides.ndim == 1:

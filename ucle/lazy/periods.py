@@ -322,7 +322,7 @@ def pairs_of_times(
             where=f"{where}, {tensor}",
             expected="an axis whose coordinates are in a key column of a table",
             found="an array, or several tables" if found else "positions",
-            hint="rolling(7) counts positions; a table of all times is a view with UNION",
+            hint="rolling(7) counts positions; a view with UNION has the times of several tables",
         )
     leaf, axis = next(iter(found))
     months, micros = length

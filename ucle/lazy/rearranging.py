@@ -231,7 +231,7 @@ def pad_tensor(tensor: Lazy, widths: Any, mode: str, values: Any) -> Lazy:
             where="pad",
             expected="mode='constant'",
             found=f"mode={mode!r}",
-            hint="ucle.concat puts slices of a tensor beside it",
+            hint="ucle.concat can join a tensor with slices of itself",
         )
     rank = len(tensor.axes)
     around = _pairs(widths, tensor, "pad_width")

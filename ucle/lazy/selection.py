@@ -201,8 +201,8 @@ def _check_key(key: Any, tensor: Lazy, place: int | None) -> None:
         )
     shown = repr(key).splitlines()[0][:80]
     hint = (
-        "t.take(positions, axis) takes the positions in a tensor along one axis, and another after "
-        "it; ucle.where(condition, t, 0) keeps the entries that meet a condition"
+        "t.take(positions, axis) selects the positions in a tensor along one axis, and then along "
+        "another; ucle.where(condition, t, 0) keeps the entries that meet a condition"
     )
     if not is_instance(key, "ucle.lazy.tensor", "Tensor"):
         given = shown if isinstance(key, str | datetime.date | np.datetime64) else "coordinate"

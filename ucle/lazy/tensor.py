@@ -564,7 +564,7 @@ def tensor_operand(value: Any) -> Lazy:
             where="operand",
             expected="a tensor, an array or a number",
             found=repr(value),
-            hint=f"ucle.tensor({value!r}, axes=(...)) is the table of that name",
+            hint=f"ucle.tensor({value!r}, axes=(...)) reads the table of that name",
         )
     return lift_input(value)
 

@@ -433,7 +433,7 @@ class _Lowering:
                     "that shares them, as in a factor sum[b](N[x,b]) != 0, and no bound"
                 )
             elif name in moved and not self._is_ordered(name):
-                hint = f"dates and times have an order, in which entries before are read: {DATES}"
+                hint = f"dates and times have an order, so earlier entries can be read: {DATES}"
             self._check_no_dictionary(name, what, reindexed.span, hint, shown=shown.get(name))
 
     def _check_place(self, reindexed: Reindexed, axis: int, shown: str) -> None:

@@ -130,7 +130,7 @@ class Document:
                 where="maintained program",
                 expected=f"version {VERSION} of its description",
                 found=text[:80],
-                hint="drop() and maintain() again",
+                hint="call drop(), and maintain the program again",
             )
         inputs = tuple(WatchedInput(**_with_tuples(x)) for x in read.pop("inputs"))
         kept = tuple(KeptTensor(**_with_tuples(_with_fill(x))) for x in read.pop("kept"))

@@ -512,8 +512,8 @@ def _watch(
             where=f"maintain, input {tensor}, {source.origin}",
             expected="numbers alone among the value columns",
             found=f"ucle.one_hot of {', '.join(source.features.categories)}",
-            hint="a view with a column of numbers for each category, such as "
-            "(colour = 'red')::DOUBLE AS colour_red, is maintained",
+            hint="read a view with a column of numbers for each category, such as "
+            "(colour = 'red')::DOUBLE AS colour_red",
         )
     if not isinstance(source, TableSource) or not source.from_database or source.times:
         raise UnsupportedError(
@@ -563,5 +563,5 @@ def _check_kept(session: Session, document: Document) -> None:
                 where=f"refresh {document.name!r}",
                 expected="the rows of the last refresh",
                 found=f"others in {'.'.join(kept.table)}",
-                hint="drop() and maintain() again",
+                hint="call drop(), and maintain the program again",
             )

@@ -103,7 +103,7 @@ def check_tables(session: Session, sources: Mapping[str, TableSource], told: Tol
                 where=f"{TOLD}, inputs {name} and {others[0]}",
                 expected="a table of its own for each input whose rows change",
                 found=str(origins[name]),
-                hint="tell both inputs, with applied=True, and change the table before",
+                hint="change the table first, then tell the rows of both inputs, with applied=True",
             )
 
 
@@ -283,7 +283,7 @@ def _table_of(name: str, source: TableSource) -> Parts:
             where=f"{TOLD}, input {name}",
             expected="a table of the database, or applied=True",
             found=str(source.origin),
-            hint="change what it reads first, and pass applied=True",
+            hint="first change the data that it reads, then pass applied=True",
         )
     return source.origin.parts
 

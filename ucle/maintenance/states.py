@@ -56,7 +56,7 @@ def check_state(session: Session, watched: WatchedInput, source: TableSource) ->
             where=f"refresh, input {watched.name}",
             expected="the rows of the last refresh",
             found=f"others in {'.'.join(watched.state)}",
-            hint="drop() and maintain() again",
+            hint="call drop(), and maintain the program again",
         )
 
 

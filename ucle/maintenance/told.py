@@ -90,7 +90,7 @@ def _check_tables(sources: Mapping[str, TableSource]) -> None:
                 where=f"refresh, input {name}",
                 expected="a table of the database, or applied=True",
                 found=str(source.origin),
-                hint="change what it reads, and tell it with applied=True",
+                hint="first change the data that it reads, then tell the rows with applied=True",
             )
         if (other := seen.setdefault(source.origin, name)) != name:
             raise ArgumentError(
@@ -98,7 +98,7 @@ def _check_tables(sources: Mapping[str, TableSource]) -> None:
                 where=f"refresh, inputs {other} and {name}",
                 expected="changes of one of them, or applied=True",
                 found=str(source.origin),
-                hint="a change of the other one is found by comparison",
+                hint="tell the rows of only one; changes of the other are found by comparison",
             )
 
 

@@ -161,7 +161,7 @@ def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
     shape = " x ".join(str(label.bound) for label in vertex.all_labels)
     hint = "raise memory_limit, or pin a decomposition that promotes more labels"
     if densified_bytes(costed, vertex, vertex.all_promoted) > costed.resources.memory:
-        hint = "raise memory_limit; here the entries that are not stored count, too"
+        hint = "raise memory_limit; here, entries that are not stored count, too"
         sparse = instead(vertex, costed.program.types, costed.statistics)
         if sparse is not None:
             hint += f": {sparse}"

@@ -90,8 +90,8 @@ def number_ids(program: Program, statistics: ProgramStatistics) -> str | None:
             if label.dictionary is None and label.bound > IDS and used < SELDOM * label.bound:
                 return (
                     f'ucle.table(..., coordinates="dictionary") for {tensor.name}, which has '
-                    f"entries at {used:,.0f} of {label.bound:,} positions of its axis {axis}: it "
-                    "counts these alone"
+                    f"entries at {used:,.0f} of {label.bound:,} positions of its axis {axis}: "
+                    "then, only these count"
                 )
     return None
 

@@ -147,7 +147,7 @@ def rows_of_files(files: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
                 expected="a Parquet file that all workers see under this path",
                 found=str(error).splitlines()[0][:300] if str(error) else type(error).__name__,
                 hint="if files have changed, compile the program again; "
-                "spark.ucle.readFiles=false has Spark read and shuffle the rows",
+                "with spark.ucle.readFiles=false, Spark reads and shuffles the rows",
             ) from error
 
 

@@ -118,7 +118,7 @@ def form_of(
             where=where,
             expected=f"at most {max_rows:,} rows" + ("" if keys is None else f" for keys={keys!r}"),
             found=f"{count:,} rows, of {' x '.join(map(str, type_.shape))} entries",
-            hint=f"rows='nonfill' leaves out what holds the fill, {type_.fill}; "
+            hint=f"rows='nonfill' leaves out entries that equal the fill, {type_.fill}; "
             "keys= writes arrays, and max_rows= allows more",
         )
     fixed_length = (

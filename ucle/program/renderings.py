@@ -101,8 +101,8 @@ def write_script_in(dialect: Dialect, compiled: Compiled, keys: Keys, rows: str 
             where=f"to_sql(dialect={dialect.name!r})",
             expected="a program in which every label is promoted",
             found=f"the decomposition {compiled.decomposed}".replace("\n", "; "),
-            hint='compile it with decomposition="relational"; functions of matrices have '
-            "kernels and nothing else",
+            hint='compile it with decomposition="relational"; functions of matrices '
+            "exist only as kernels",
         )
     if keys is not None or rows is not None:
         raise ArgumentError(

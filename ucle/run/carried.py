@@ -45,7 +45,7 @@ def check_carry(compiled: Compiled, carry: Mapping[str, str]) -> None:
                 where=f"carry of {name}",
                 expected="one of " + ", ".join(outputs),
                 found=output,
-                hint=did_you_mean(output, outputs) or "outputs=[...] says what outputs are",
+                hint=did_you_mean(output, outputs) or "outputs=[...] names the outputs",
             )
         _check_types(name, inputs[name], output, compiled.program.types[output])
 

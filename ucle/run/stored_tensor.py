@@ -295,8 +295,8 @@ class StoredTensor:
                 where=f"result {self.name}",
                 expected="an array that fits into memory",
                 found="shape " + " x ".join(f"{size:,}" for size in self.shape),
-                hint="to_pandas, to_scipy and to_table take what is stored; "
-                "ucle.table(..., coordinates='dictionary') numbers ids that are huge and few",
+                hint="to_pandas, to_scipy and to_table return only stored entries; "
+                "ucle.table(..., coordinates='dictionary') numbers large, sparse ids",
             ) from error
         if self.layout.compressed is not None:
             coordinates, entries = self._entries()
@@ -524,7 +524,7 @@ class StoredTensor:
                 expected=f"at most {allowed:,} rows of {entry} bytes",
                 found=f"{count:,} rows" if form.every_row else "more rows",
                 hint="keys= writes arrays, to_table and save write to disk"
-                + (", rows='nonfill' leaves out what holds the fill" * (form.every_row)),
+                + (", rows='nonfill' leaves out entries that equal the fill" * (form.every_row)),
             )
 
     def _tell_of_arrays(self, form: WrittenForm, keys: Sequence[str] | None, count: int) -> None:
