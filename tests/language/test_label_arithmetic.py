@@ -256,11 +256,11 @@ def test_windows_make_no_pairs() -> None:
         ("Z[i] = x[i+9]; Y[i] = Z[i] + x[i]", "outside of its axis", "bounds"),
         ("Z[i] += x[i+w] * k[w] * y[i] * n[i]", "contradict", ""),
         ("Z[i] += x[i+w] * k[w] * n[i]", "outside of its axis", "~(...)"),
-        ("Z[i] = x[~(8-i)]", "nothing says how large", "bounds"),
-        ("Z[i] += x[i+w]", "nothing says how large", "bounds"),
+        ("Z[i] = x[~(8-i)]", "cannot be inferred", "bounds"),
+        ("Z[i] += x[i+w]", "cannot be inferred", "bounds"),
         ("Z[i] = x[8-i]", "outside of its axis", "~(...)"),
         ("Z[i] = y[i%9] * x[i]", "outside of its axis", "~(...)"),
-        ("Z[i] = x[i%3]", "nothing says how large", "bounds"),
+        ("Z[i] = x[i%3]", "cannot be inferred", "bounds"),
     ],
 )
 def test_reads_outside(text: str, message: str, hint: str) -> None:

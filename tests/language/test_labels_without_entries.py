@@ -43,7 +43,7 @@ def test_means_over_labels_that_bounds_alone_tell() -> None:
     assert run(text, {"k": 2, "j": 3}).tolist() == [0, 0.5, 0]
     text = "y[j] = mean[k](mean[l](k * l + j))"
     assert run(text, {"k": 2, "j": 3, "l": 5}).tolist() == [1, 2, 3]
-    with pytest.raises(BoundError, match="how large the label 'k' is"):
+    with pytest.raises(BoundError, match="size of the label 'k' cannot be inferred"):
         run("y = mean[k](k)")
 
 

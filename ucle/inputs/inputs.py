@@ -173,7 +173,7 @@ def open_input(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | 
     relation = spec.relation
     if isinstance(relation, RandomTensor):
         raise InputError(
-            "nothing says of which shape a random tensor is",
+            "the shape of a random tensor is not stated",
             where=f"input {name}",
             expected=f"ucle.random.{relation.distribution}(..., shape=..., axes=...)",
             found=str(relation),

@@ -28,7 +28,7 @@ WAYS = {
     "compute": "compute() computes it",
     "to_memory": "to_memory() reads it",
     "detach": "detach() takes it out of a graph of gradients, to_dense() makes it dense, and "
-    "float() is of a type that NumPy has",
+    "float() converts it to a type that NumPy has",
     "to_dense": "to_dense() makes it dense",
     "todense": "todense() makes it dense",
     "toarray": "toarray() makes it dense",

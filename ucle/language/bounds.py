@@ -323,7 +323,7 @@ def _resolve(bounds: list[AxisBound]) -> int:
                 where=f"{exact[0].origin} and {bound.origin}",
                 expected=f"{exact[0].size}, as in {exact[0].origin}",
                 found=f"{bound.size} in {bound.origin}",
-                hint="check the order of the labels: axes of one label have one size",
+                hint="check the order of the labels: all axes of a label have the same size",
             )
     if largest.size > exact[0].size:
         raise BoundError(
@@ -331,7 +331,7 @@ def _resolve(bounds: list[AxisBound]) -> int:
             where=largest.origin,
             expected=f"coordinates below {exact[0].size}, the bound from {exact[0].origin}",
             found=f"coordinate {largest.size - 1}",
-            hint="check the order of the labels: axes of one label have one size",
+            hint="check the order of the labels: all axes of a label have the same size",
         )
     return exact[0].size
 
@@ -342,9 +342,9 @@ def _unknown_bound(
     hint = f"pass bounds={{{name!r}: ...}}"
     if dictionaries:
         factor = _factor_along(name, statements, dictionaries)
-        hint += f" if it counts positions; if it stands for names, {factor} gives it these"
+        hint += f" if it counts positions; if it stands for names, {factor} gives it the names"
     return BoundError(
-        f"nothing says how large the label {name!r} is",
+        f"the size of the label {name!r} cannot be inferred",
         where=str(access.span),
         expected="a bound from an input, or from the caller",
         found=access.span.text or str(access),

@@ -119,7 +119,7 @@ FUNCTIONS: dict[str, DerivedFunction] = {
 
 _TRANSFORM = "ucle.fft.{name}(x) is a lazy tensor, and may be an input of the program"
 _SEARCH = "sum[k](table[k] < x[i]) is the position of x in a table in ascending order"
-_COLLECTED = "the number of entries depends on data: {name} is of results, as arrays or by SQL"
+_COLLECTED = "the number of entries depends on data: apply {name} to a result, in NumPy or SQL"
 ELSEWHERE: dict[str, str] = {
     "searchsorted": _SEARCH,
     **{

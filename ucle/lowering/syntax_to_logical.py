@@ -101,11 +101,11 @@ EXTREMES = ((WHEN_LOWEST, MAX), (WHEN_HIGHEST, MIN))
 NUMBER_THEM = "add a column that numbers the coordinates, and use it as the key"
 DATES = (
     "text becomes dates in a view with CAST(day AS DATE), or strptime(day, '%d.%m.%Y'); number "
-    "others in a column of their own"
+    "other coordinates in a new column"
 )
 AS_ARRAYS = (
-    "to_numpy() of the matrix is an array for NumPy's function, and coordinates(label) of a result "
-    "has the names of its rows; or number the coordinates in a column, and use it as the key"
+    "apply NumPy's function to to_numpy() of the matrix, and get the names of its rows from "
+    "coordinates(label) of a result; or number the coordinates in a column, and use it as the key"
 )
 """Hints for computations with coordinates that are no numbers."""
 
@@ -429,8 +429,8 @@ class _Lowering:
             hint = NUMBER_THEM
             if name in unlike:
                 hint = (
-                    f"a label that is compared with {name} has its coordinates if it is an axis "
-                    "that shares them, as in a factor sum[b](N[x,b]) != 0, and no bound"
+                    f"a label has the coordinates of {name} if it is an axis that shares them, as "
+                    "in a factor sum[b](N[x,b]) != 0, and if no bound is stated for it"
                 )
             elif name in moved and not self._is_ordered(name):
                 hint = f"dates and times have an order, so earlier entries can be read: {DATES}"

@@ -167,8 +167,8 @@ def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
             hint += f": {sparse}"
         elif (source := first_nonfinite(costed.program)) is not None:
             hint += (
-                f", as {source} may hold NaN or infinities: a condition guards its operands, as in "
-                "when(d > 0, 1 / d), and nonfinite='sparse' leaves out what is not stored"
+                f", as {source} may hold NaN or infinities: guard its operands by a condition, as "
+                "in when(d > 0, 1 / d), or leave out what is not stored by nonfinite='sparse'"
             )
     if (ids := number_ids(costed.program, costed.statistics)) is not None:
         hint = f"{ids}. Or {hint}"
