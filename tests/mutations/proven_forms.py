@@ -290,7 +290,7 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
     Mutation(
         "searched-by-the-written-cost",
         "ucle/optimiser/rewriting.py",
-        "left = self._cost * fewer",
+        "left = self._cost * min(fewer, 1)",
         "left = self._cost",
         "programs are looked at although one is known that costs next to nothing",
         (f"{NUMBERS}::test_plans_of_ten_milliseconds_are_worth_a_measurement",),
