@@ -413,11 +413,17 @@ def rows_at_few(rows: Rows, others: Rows, keys: Sequence[str], first: Sequence[s
     """
     if not first:
         return select(exp.Star()).from_(subquery_of(rows_at(rows, [(others, keys)]), "found"))
-    few = rows
-    for key in first:
-        few = rows_with(few, key, named_rows(others, [key], [key]))
-    found = rows_at(all_rows((FEW,)), [(others, keys)])
-    return with_rows(select(exp.Star()).from_(subquery_of(found, "found")), FEW, few)
+    values = [named_rows(others, [key], [key]) for key in first]
+    if len(first) == 1:
+        few = rows_with(rows, first[0], values[0])
+    else:  # a scan looks for values of several columns at once
+        found = [
+            exp.In(this=column(key), query=subquery_of(x))
+            for key, x in zip(first, values, strict=True)
+        ]
+        few = rows_of(select(exp.Star()).from_(subquery_of(rows, "kept")).where(*found))
+    at = rows_at(all_rows((FEW,)), [(others, keys)])
+    return with_rows(select(exp.Star()).from_(subquery_of(at, "found")), FEW, few)
 
 
 @cached_text

@@ -166,8 +166,8 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "new-rows-at-keys-of-several-others",
         "sqlgen/maintained_tables.py",
-        "    found = rows_at(all_rows((FEW,)), [(others, keys)])",
-        "    found = all_rows((FEW,))",
+        "    at = rows_at(all_rows((FEW,)), [(others, keys)])",
+        "    at = all_rows((FEW,))",
         "a row counts as repeated if each of its keys is that of some new row",
         (f"{KEPT}::test_rows_that_repeat_others_at_several_keys",),
     ),
