@@ -13,8 +13,18 @@ import numpy as np
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, nearest
+from ucle.ir.affine import Affine
 from ucle.ir.vertices import Span
-from ucle.language.syntax import Binary, Call, Expression, Hit, Number, Reduction
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Call,
+    Expression,
+    Index,
+    Number,
+    Reduction,
+    with_indices,
+)
 from ucle.language.syntax_to_text import expression_text
 from ucle.lazy.nodes import AVERAGE, TYPED, Apply, Function
 from ucle.operators import (
@@ -73,10 +83,11 @@ def expression_of(
         ValueTypeError: bitwise operators on numbers that are neither booleans nor integers.
     """
     if node.reduce is PICK:
-        indices, tensor = parts
-        read = f"take({expression_text(tensor)}, {expression_text(indices)})"
-        hit = Hit(indices, over[0], read, span)
-        return Reduction(PICK, over, Binary(WHEN, hit, tensor, span), span)
+        at, tensor = parts
+        assert isinstance(tensor, Access)
+        entries = Index(Affine(), entries=at, text=expression_text(at))
+        plain = (entries if x in over else Index(Affine(((x, 1),))) for x in tensor.labels)
+        return with_indices(tensor, tuple(plain))
     joined = _apply_function(node.function, parts, kinds, span)
     if node.reduce is None:
         return joined

@@ -62,6 +62,7 @@ from ucle.lazy.share_nodes import identity
 from ucle.lazy.types import Types, operand_types
 from ucle.operators import (
     LOGSUMEXP,
+    PICK,
     REDUCES,
     WHEN,
     WORDS,
@@ -169,8 +170,10 @@ def _read_whole(nodes: Iterable[Node]) -> Iterator[Node]:
             case Gradient():
                 yield from sources(node)
             case Apply(operands=operands):
-                for operand in operands:
-                    if operand.indices is not None and isinstance(operand.source, Apply):
+                for number, operand in enumerate(operands):
+                    at_entries = node.reduce is PICK and number == 1
+                    whole = operand.indices is not None or at_entries
+                    if whole and isinstance(operand.source, Apply):
                         yield operand.source
 
 

@@ -15,7 +15,6 @@ from ucle.inputs.binding import find_table
 from ucle.inputs.inputs import DescribedTable, describe
 from ucle.inputs.states import BoundInput
 from ucle.ir.tensor_types import TensorType
-from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.lowering.tensors_of_positions import tensors_of_positions
@@ -103,7 +102,7 @@ def find_tables(
         InputError: a table or a column is gone.
     """
     options = options_for(document, session, document.tensors)
-    labels = spell_out(parse_program(document.text), options).labels
+    labels = spell_out(document.statements, options).labels
     given = {x.name: describe(x.name, input_of(x.spec), x.name) for x in document.inputs}
     named = [x.origin for x in given.values() if isinstance(x, DescribedTable)]
     observe(session, (), [*named, *(TableName(x.table) for x in document.kept), *others])
@@ -128,7 +127,7 @@ def bind_document(
     Raises:
         UcleError: as for a program.
     """
-    statements = parse_program(document.text)
+    statements = document.statements
     options = options_for(document, session, document.tensors)
     facts: dict[str, MeasuredInput] = {}
     inputs = {

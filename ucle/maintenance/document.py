@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, field, fields, replace
 from typing import Any
 
 from ucle.errors import NameResolutionError, UnsupportedError, did_you_mean
@@ -16,6 +16,8 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.inputs.table_input import TableInput
 from ucle.ir.tensor_types import TensorType
+from ucle.language.parse import parse_program
+from ucle.language.syntax import Statement
 from ucle.options import Options
 from ucle.plan.sources import Nulls
 
@@ -37,7 +39,7 @@ OPTIONS = (
 )
 """The options of a program that are kept with it."""
 
-_DEFAULTS = {field.name: field.default for field in fields(TableInput)}
+_DEFAULTS = {each.name: each.default for each in fields(TableInput)}
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,16 @@ class Document:
     refreshes: int = 0
     loop: Mapping[str, Any] | None = None
     """The arguments of a loop (`ucle.maintenance.kept_loops`); None for a program without one."""
+    stated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By the tensor that a statement defines, the sizes of labels that it states beside its text,
+    as those of lazy tensors do."""
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements of the program."""
+        return tuple(
+            replace(x, sizes=self.stated.get(x.target.tensor, {})) for x in parse_program(self.text)
+        )
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -206,9 +218,9 @@ def spec_of(name: str, value: TableInput) -> dict[str, Any]:
 def input_of(spec: Mapping[str, Any]) -> TableInput:
     """Return an input by its description."""
     read = _with_tuples(_with_fill(spec))
-    for field in ("columns", "dictionaries"):
-        if read.get(field):
-            read[field] = tuple(tuple(x) if isinstance(x, list) else x for x in read[field])
+    for option in ("columns", "dictionaries"):
+        if read.get(option):
+            read[option] = tuple(tuple(x) if isinstance(x, list) else x for x in read[option])
     if "dtype" in read and read["dtype"] is not None:
         read["dtype"] = DType(read["dtype"])
     if "nulls" in read:

@@ -19,7 +19,6 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import LateModule
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
-from ucle.language.parse import parse_program
 from ucle.language.syntax_to_text import statement_text
 from ucle.maintenance.appended import settle
 from ucle.maintenance.bound_program import (
@@ -340,7 +339,9 @@ def maintain(
             _watch(name, x, request.inputs[x], bound, append_only)
             for x, bound in made.compiled.all_inputs.items()
         )
-        document = Document(name, text, options_of(made.options), inputs, (), {}, ())
+        stated = {x.target.tensor: x.sizes for x in request.statements if x.sizes}
+        options = options_of(made.options)
+        document = Document(name, text, options, inputs, (), {}, (), stated=stated)
         if (until is not None or max_steps is not None) and not carry:
             raise ArgumentError(
                 "a program without carry= is no loop",
@@ -499,7 +500,7 @@ def _build(
         for x in document.inputs
     }
     options = options_for(document, session, outputs)
-    return build(Request(parse_program(document.text), inputs), session.connection, options)
+    return build(Request(document.statements, inputs), session.connection, options)
 
 
 def _watch(

@@ -33,7 +33,9 @@ def made_of(document: Document) -> str:
     """Return what tells a program: another one of its name does not have the same."""
     inputs = [(x.name, x.spec, x.state) for x in document.inputs]
     kept = [(x.tensor, x.table, x.keys, x.encoded, x.kinds) for x in document.kept]
-    facts = json.dumps([document.text, document.options, inputs, kept], default=str)
+    facts = json.dumps(
+        [document.text, document.stated, document.options, inputs, kept], default=str
+    )
     return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 

@@ -1,0 +1,72 @@
+"""Programs of lazy tensors that are maintained: what their statements say beside their text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import ucle
+from ucle.language.parse import parse_program
+
+PROGRAMS: dict[str, Callable[[ucle.Tensor, ucle.Tensor], ucle.Tensor]] = {
+    "top_k": lambda t, q: t.top_k(2, "b").values,
+    "among_top_k": lambda t, q: t[t.among_top_k(2, "b")],
+    "median": lambda t, q: ucle.median(t, "b", stored=True),
+    "quantile": lambda t, q: ucle.quantile(t.unnamed(), 0.3),
+    "pad": lambda t, q: ucle.pad(t.unnamed(), 1),
+    "concat": lambda t, q: ucle.concat([t.unnamed(), 2 * t.unnamed()]),
+    "reshape": lambda t, q: t.unnamed().reshape(2, 10),
+    "roll": lambda t, q: ucle.roll(t.unnamed(), 1, axis=1),
+    "tile": lambda t, q: ucle.tile(t.unnamed(), (2, 1)),
+    "take": lambda t, q: t.unnamed().take(q, axis=1),
+    "take of a sum": lambda t, q: (t.unnamed() + 1).take(q + 1),
+    "take along": lambda t, q: ucle.take_along_axis(t.unnamed(), ucle.argsort(t.unnamed()), axis=1),
+}
+CHANGES = (
+    "UPDATE t SET v = v + 1.5 WHERE a = 1; DELETE FROM t WHERE a = 2 AND b = 2",
+    "DELETE FROM t WHERE b = 0; UPDATE q SET v = 2 - v; INSERT INTO t VALUES (1, 0, -2.5)",
+)
+
+
+def tensors() -> tuple[ucle.Tensor, ucle.Tensor]:
+    """A matrix with named axes, and positions along its axes, one of which is left out."""
+    t = ucle.tensor(ucle.table("t", ["a", "b"], "v", bounds=[4, 5]), axes=("a", "b"))
+    return t, ucle.tensor(ucle.table("q", ["i"], "v", bounds=[3]))
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("way", ["auto", "affected keys", "from scratch"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_refreshes(name: str, way: str, fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("""
+        CREATE TABLE t AS
+        SELECT i % 4 AS a, i % 5 AS b, (i * 7 % 11 - 3) / 2.0 AS v FROM range(20) r(i)
+        WHERE i % 3 <> 1
+    """)
+    fresh.execute("CREATE TABLE q AS SELECT i, i::BIGINT AS v FROM range(3) r(i)")
+    wanted = PROGRAMS[name](*tensors())
+    kept = wanted.program(fresh).maintain("kept", fresh)
+    assert_kept(wanted, fresh)
+    for change in CHANGES:
+        fresh.execute(change)
+        kept.refresh(way=way)
+        assert_kept(wanted, fresh)
+
+
+def assert_kept(wanted: ucle.Tensor, connection: duckdb.DuckDBPyConnection) -> None:
+    """Check that the kept table has the entries of a tensor."""
+    with wanted.program(connection).execute() as result:
+        expected: Any = result["out"].to_numpy()
+        found = np.full(expected.shape, result["out"].type.fill, expected.dtype)
+    for *at, value in connection.sql("FROM kept").fetchall():
+        found[tuple(at)] = value
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_texts_are_programs(name: str) -> None:
+    parse_program(PROGRAMS[name](*tensors()).program_text())
