@@ -433,6 +433,20 @@ def test_named_axes_align_by_name() -> None:
     np.testing.assert_array_equal((x / x.sum("node", keepdims=True)).to_numpy(), X / X.sum(0))
 
 
+@pytest.mark.parametrize("name", ["less", "less_equal", "greater", "greater_equal"])
+def test_comparisons_have_the_axes_of_their_first_operand_first(name: str) -> None:
+    """Those that are written with the others backwards, too."""
+    X, y = np.arange(6.0).reshape(2, 3), np.array([1.0, 4.0])
+    function, sign = getattr(np, name), f"__{name[0]}{'e' if 'equal' in name else 't'}__"
+    x, other = ucle.array(X, axes=("node", "feature")), ucle.array(y, axes=("other",))
+    for found in (getattr(other, sign)(x), getattr(ucle, name)(other, x)):
+        assert found.axes == ("other", "node", "feature")
+        np.testing.assert_array_equal(found.to_numpy(), function(y[:, None, None], X))
+    chosen = ucle.where(getattr(other, sign)(x), other, x)
+    assert chosen.axes == ("other", "node", "feature")
+    assert getattr(x, sign)(other).axes == ("node", "feature", "other")
+
+
 def test_dot_keeps_other_axes_in_common() -> None:
     Q, K = np.arange(12.0).reshape(2, 3, 2), np.arange(16.0).reshape(2, 4, 2)
     q = ucle.array(Q, axes=("head", "query", "channel"))

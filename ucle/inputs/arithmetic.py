@@ -41,7 +41,9 @@ def to_lazy_tensor(value: Any) -> Any:
 class LazyOperations(Protocol[Lazy_co]):
     """The methods of a lazy tensor that operators call."""
 
-    def combine(self, name: str, other: Any, *, swapped: bool = False) -> Lazy_co:
+    def combine(
+        self, name: str, other: Any, *, swapped: bool = False, backwards: bool = False
+    ) -> Lazy_co:
         """Apply a function of two operands, entry by entry."""
         ...
 
@@ -141,10 +143,10 @@ class Arithmetic(Generic[Lazy_co]):
         return _operations(self).combine(LESS_EQUAL.name, other)
 
     def __gt__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine(LESS.name, other, swapped=True)
+        return _operations(self).combine(LESS.name, other, swapped=True, backwards=True)
 
     def __ge__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine(LESS_EQUAL.name, other, swapped=True)
+        return _operations(self).combine(LESS_EQUAL.name, other, swapped=True, backwards=True)
 
     def __eq__(self, other: object) -> Lazy_co:  # type: ignore[override]
         return _operations(self).combine(EQUAL.name, other)

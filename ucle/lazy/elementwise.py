@@ -17,16 +17,23 @@ from ucle.inputs.table_input import TableInput
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 
 
-def elementwise(function: str, *operands: Lazy | Scalar) -> Lazy:
+def elementwise(function: str, *operands: Lazy | Scalar, backwards: bool = False) -> Lazy:
     """Apply a function of tensors and numbers, at least one of them a tensor, entry by entry.
+
+    Args:
+        function: its name.
+        operands: in its order.
+        backwards: True if they were written in the other order, as those of ``x > y``, which is
+            ``y < x``: axes come in the order in which they were written.
 
     Raises:
         LabelError: named and unnamed axes are combined.
         BoundError: two sizes contradict each other.
     """
     tensors = [operand for operand in operands if isinstance(operand, Lazy)]
-    axes, positions = align(tensors, function)
-    places = iter(positions)
+    step = -1 if backwards else 1
+    axes, positions = align(tensors[::step], function)
+    places = iter(positions[::step])
     read = [
         operand.operand(next(places)) if isinstance(operand, Lazy) else NodeOperand(operand)
         for operand in operands

@@ -252,12 +252,12 @@ def less_equal(x: Any, y: Any) -> Tensor:
 
 def greater(x: Any, y: Any) -> Tensor:
     """``x > y``."""
-    return pointwise(LESS.name, y, x)
+    return pointwise(LESS.name, y, x, backwards=True)
 
 
 def greater_equal(x: Any, y: Any) -> Tensor:
     """``x >= y``."""
-    return pointwise(LESS_EQUAL.name, y, x)
+    return pointwise(LESS_EQUAL.name, y, x, backwards=True)
 
 
 def equal(x: Any, y: Any) -> Tensor:

@@ -205,12 +205,21 @@ class Tensor(Computable, SeriesMethods, Arithmetic["Tensor"]):
 
     # ---- Entry by entry ----
 
-    @validated(function=args.text, swapped=args.flag)
-    def combine(self, function: str, other: Any, *, swapped: bool = False) -> Tensor:
-        """Combine this tensor with another, or a number, by a ⊗ of the language."""
+    @validated(function=args.text, swapped=args.flag, backwards=args.flag)
+    def combine(
+        self, function: str, other: Any, *, swapped: bool = False, backwards: bool = False
+    ) -> Tensor:
+        """Combine this tensor with another, or a number, by a ⊗ of the language.
+
+        Args:
+            function: its name.
+            other: a tensor, an array or a number.
+            swapped: True if `other` is the first operand.
+            backwards: True if the axes of the second operand come first.
+        """
         lazy_other = operand(other)
         pair = (lazy_other, self.lazy) if swapped else (self.lazy, lazy_other)
-        return Tensor(elementwise(function, *pair))
+        return Tensor(elementwise(function, *pair, backwards=backwards))
 
     @validated(function=args.text)
     def map(self, function: str) -> Tensor:
@@ -580,7 +589,7 @@ def mask_of(tensor: Tensor, where: Any, stored: bool, function: str) -> Lazy | N
     return masked.chosen_entries(tensor.lazy, chosen, stored, function)
 
 
-def pointwise(function: str, *values: Any) -> Tensor:
+def pointwise(function: str, *values: Any, backwards: bool = False) -> Tensor:
     """Apply a function entry by entry; if no value is a tensor, convert the first to one.
 
     >>> pointwise("sqrt", 4.0).item()
@@ -589,7 +598,7 @@ def pointwise(function: str, *values: Any) -> Tensor:
     operands = [operand(value) for value in values]
     if not any(isinstance(value, Lazy) for value in operands):
         operands[0] = lift_input(values[0])
-    return Tensor(elementwise(function, *operands))
+    return Tensor(elementwise(function, *operands, backwards=backwards))
 
 
 @to_lazy_tensor.register
