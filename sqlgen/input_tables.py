@@ -87,6 +87,9 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
     """The relation of a source in a FROM clause, with a column for its values."""
     if source.features is not None:
         return subquery(feature_rows(source, whole_table(source, prefix)), alias or "features")
+    if source.times is not None and source.times.value is not None:
+        times = select_from(whole_table(source, prefix), column(source.times.column))
+        return subquery(times.where(exp.not_(is_null(source.times.value))), alias or "rows")
     if source.wide:
         values = [wide_value(source, name) for name in source.wide]
         array: exp.Expr = exp.Array(expressions=values)

@@ -228,6 +228,34 @@ def test_no_time_at_all(connection: duckdb.DuckDBPyConnection) -> None:
     assert x.rolling("3d", "day").count().to_numpy().shape == (0,)
 
 
+@pytest.mark.parametrize("rows", ["series", "matrix"])
+@pytest.mark.parametrize("decomposition", ["auto", "relational"])
+def test_rows_that_are_missing_have_no_times(
+    rows: str, decomposition: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """They are no coordinates of the tensor either, neither in a mask of what is observed."""
+    connection.execute("""
+        CREATE OR REPLACE TABLE gone AS FROM (VALUES
+            (DATE '2024-02-02', 'a', 1.0), (DATE '2024-02-04', 'b', NULL),
+            (DATE '2024-02-05', 'b', 3.0), (DATE '2024-03-04', 'a', NULL)) t(day, who, v)
+    """)
+    keys = ["day"] if rows == "series" else ["day", "who"]
+    x = ucle.tensor(ucle.table("gone", keys, "v", nulls="missing"), axes=tuple(keys))
+    expected = {"windows": [1.0, 4.0], "steps": [4.0], "observed": [1, 2], "counts": [1, 2]}
+    seen = 1 * ucle.observed(x)
+    found = {
+        "windows": x.rolling("6d", "day").sum(),
+        "steps": x.resample("1mo", "day").sum(),
+        "observed": seen.rolling("6d", "day").sum(),
+    }
+    if rows == "series":
+        found["counts"] = x.rolling("6d", "day").count()
+    for name, tensor in found.items():
+        whole = tensor if rows == "series" else tensor.sum("who")
+        values = whole.to_numpy(connection, decomposition=decomposition)
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
 @pytest.mark.parametrize("stored", [False, True])
 def test_deviations_need_no_pairs(stored: bool, fresh: duckdb.DuckDBPyConnection) -> None:
     """Windows that do not vary, NaN and infinity in some, numbers far from 0."""

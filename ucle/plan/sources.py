@@ -136,6 +136,8 @@ class TimePairs:
     column: str = ""
     """The column, as soon as it is known."""
     type: str = ""
+    value: str | None = None
+    """A column of values of which NULL is missing: its rows have no coordinates."""
 
 
 @dataclass(frozen=True)
