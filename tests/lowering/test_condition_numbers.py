@@ -345,6 +345,23 @@ def test_loops_take_the_safe_form_from_where_digits_are_lost() -> None:
     np.testing.assert_allclose(results[1], results[0], rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_of_integers_in_sums_of_floats_lose_no_digits(seed: int, routes: Routes) -> None:
+    """Only sums of floats are measured; the counts of a window are integers."""
+    rng = np.random.default_rng(seed)
+    a, x = rng.integers(-5, 6, (3, 4)), rng.integers(-4, 5, (3, 4)) / 4
+    there, values = (ucle.array(each, axes=("i", "j")) for each in (a, x))
+    counts = there.rolling(3, "i", center=True, where=there > 0).count()
+    apart = values - values.max("j")
+    expected = np.array([(a[max(i - 1, 0) : i + 2] > 0).sum(axis=0) for i in range(3)])
+    expected = expected + x - x.max(axis=1, keepdims=True)
+    for route in routes.values():
+        for decomposition in ("auto", "relational"):
+            found = counts.astype("float64") + apart
+            values_found = found.to_numpy(route, decomposition=decomposition)
+            np.testing.assert_allclose(values_found, expected)
+
+
 def test_views_and_scripts_for_others_have_the_safe_form() -> None:
     data = nearly_exact()
     with duckdb.connect() as connection:

@@ -53,7 +53,7 @@ def measure_sums(
     Args:
         known: the polynomials of the program.
         statement: the statement as it is.
-        roots: polynomials of floats, by the uses in the statement that they replace.
+        roots: polynomials, by the uses in the statement that they replace.
 
     Raises:
         OtherValueError: a polynomial cannot be written.
@@ -65,8 +65,8 @@ def measure_sums(
     # What the sums inside of it came to, the sum of the statement itself reads.
     own_last = sorted(roots.items(), key=lambda pair: pair[0] == statement.result)
     for number, (use, polynomial) in enumerate(own_last, 1):
-        if len(polynomial.monomials) == 1:
-            continue  # its terms are those of the written form
+        if len(polynomial.monomials) == 1 or polynomial.dtype not in TINY:
+            continue  # its terms are those of the written form, or integers, which lose no digits
         value, labels = name, statement.labels
         if use != statement.result:
             value, labels = f"{name}.sum{number}", use.distinct
