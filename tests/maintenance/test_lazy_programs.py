@@ -22,6 +22,8 @@ PROGRAMS: dict[str, Callable[[ucle.Tensor, ucle.Tensor], ucle.Tensor]] = {
     "reshape": lambda t, q: t.unnamed().reshape(2, 10),
     "roll": lambda t, q: ucle.roll(t.unnamed(), 1, axis=1),
     "tile": lambda t, q: ucle.tile(t.unnamed(), (2, 1)),
+    "positions": lambda t, q: ucle.arange(5) * t.unnamed(),
+    "identity": lambda t, q: t.unnamed() + ucle.eye(4, 5),
     "take": lambda t, q: t.unnamed().take(q, axis=1),
     "take of a sum": lambda t, q: (t.unnamed() + 1).take(q + 1),
     "take along": lambda t, q: ucle.take_along_axis(t.unnamed(), ucle.argsort(t.unnamed()), axis=1),

@@ -338,6 +338,7 @@ def maintain(
         inputs = tuple(
             _watch(name, x, request.inputs[x], bound, append_only)
             for x, bound in made.compiled.all_inputs.items()
+            if x in request.inputs  # others are made by what compiles it
         )
         stated = {x.target.tensor: x.sizes for x in request.statements if x.sizes}
         options = options_of(made.options)
