@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, overload
 
@@ -96,6 +96,8 @@ class _Later:
             return self._mark(_Marked(str(_NUMBER + number), int), str(value))
         if varies and type(value) is str:
             return self._mark(_Marked(f"{_MARK}{number}_", str), value.replace('"', '""'))
+        if isinstance(value, Mapping):
+            return {key: self.mark(each, varies=varies) for key, each in value.items()}
         if varies and value is not None:
             *qualifiers, last = value
             found = _Marked(f"{_MARK}{number}_", tuple, tuple(qualifiers))
@@ -117,6 +119,8 @@ def _unmarked(value: Any) -> Any:
     """Return an argument with which a text is made."""
     if isinstance(value, _Marked):
         return value.value
+    if isinstance(value, Mapping):
+        return {key: _unmarked(each) for key, each in value.items()}
     return tuple(map(_unmarked, value)) if isinstance(value, tuple) else value
 
 
@@ -137,7 +141,7 @@ def cached_text(make: Any = None, *, varying: Collection[str] = ()) -> Any:
     Args:
         make: the function.
         varying: parameters that are others each time, and occur in the text as they are: names of
-            tables, by their parts or as one, and integers.
+            tables, by their parts or as one, integers, and mappings to such names.
 
     >>> from sqlglot import select
     >>> from ucle.sqlgen.script import sql_text

@@ -96,7 +96,7 @@ def written_query(
     )
 
 
-@cached_rows(varying=["name"])
+@cached_rows(varying=["name", "dictionaries"])
 def written_rows(
     name: str,
     value: str,
@@ -104,13 +104,16 @@ def written_rows(
     layout: Layout,
     form: WrittenForm,
     capabilities: Capabilities,
+    dictionaries: Mapping[str, str],
+    lists: bool,
 ) -> exp.Select:
-    """Return `written_query` for a tensor without dictionaries, remembered as text.
+    """Return `written_query`, remembered as text.
 
-    `name` is that of the table that holds it, and `value` the column of its values. The others are
-    as there.
+    `name` is that of the table that holds the tensor, and `value` the column of its values. The
+    others are as there.
     """
-    return written_query((name, value), type_, layout, form, capabilities, {})
+    place = name, value
+    return written_query(place, type_, layout, form, capabilities, dictionaries, lists=lists)
 
 
 def needs_kernels(layout: Layout, form: WrittenForm) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 from sqlglot import exp, select
 
 import ucle
+from ucle.sqlgen import written_form
 from ucle.sqlgen.cached_texts import Rows, cached_rows, cached_text, subquery_of
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import column, integer, table
+from ucle.sqlgen.sql_trees import column, identifier, integer, table
 
 
 @pytest.fixture
@@ -34,6 +37,43 @@ def test_what_varies_is_put_in(written: list[tuple[Any, ...]]) -> None:
     assert behind(("n", "a"), 3, "i") == 'SELECT "i" FROM "n"."a" WHERE "i" > 3'
     assert behind(("m", "a"), 3, "j") == 'SELECT "j" FROM "m"."a" WHERE "j" > 3'
     assert len(written) == 3
+
+
+def test_names_in_a_mapping_are_put_in(written: list[tuple[Any, ...]]) -> None:
+    @cached_rows(varying=["names"])
+    def both(names: Mapping[str, str]) -> exp.Select:
+        written.append(tuple(names))
+        return select(*(exp.Column(this=identifier(each)) for each in names.values()))
+
+    for one, other in (("a", 'b"c'), ("b", "a"), ("a", "a")):
+        quoted = other.replace('"', '""')
+        assert both({"x": one, "y": other}) == Rows(f'SELECT "{one}", "{quoted}"')
+    assert both({"y": "a"}) == Rows('SELECT "a"')
+    assert written == [("x", "y"), ("y",)]
+
+
+def test_the_query_of_a_result_with_names_is_written_once(
+    written: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each execution has tables and dictionaries of other names."""
+    make = written_form.written_query
+
+    def noting(place: tuple[str, str], *arguments: Any, **named: Any) -> exp.Select:
+        written.append(place)
+        return make(place, *arguments, **named)
+
+    monkeypatch.setattr(written_form, "written_query", noting)
+    ucle.clear_caches()
+    for names in (["b", "a"], ["d", "c"]):
+        rows = pa.table({"i": names, "j": names[::-1], "v": [1.0, 2.0]})
+        table = ucle.table(rows, ["i", "j"], "v", coordinates={"i": "name", "j": "name"})
+        program = ucle.einsum_program("Y[i,j] = A[i,j] + A[j,i]", A=table)
+        with program.execute() as result:
+            columns = result["Y"].to_arrow().to_pydict().values()
+            found = {(i, j): v for i, j, v in zip(*columns, strict=True)}
+        one, other = names
+        assert found == {(one, other): 3, (other, one): 3}
+    assert len(written) == 1
 
 
 def test_numbers_of_other_types_are_other_numbers() -> None:

@@ -461,15 +461,16 @@ class StoredTensor:
                 session.remove_kernels(registered)
 
     @contextmanager
-    def text_of(self, form: WrittenForm) -> Iterator[Rows]:
+    def text_of(self, form: WrittenForm, *, lists: bool = True) -> Iterator[Rows]:
         """Return the SELECT of `query` as text, which is remembered where it is the same again."""
         (name, value), type_, own = self._find_place(form)
-        if type_.dictionaries or self._by_arrow(own):
-            with self.query(form) as query:
+        if self._by_arrow(own):
+            with self.query(form, lists=lists) as query:
                 yield rows_of(query)
         else:
+            names = {key: self._dictionaries[key].name for key in type_.dictionaries}
             offered = self._session.offered
-            yield written_rows(name, value, type_, self.layout, own, offered)
+            yield written_rows(name, value, type_, self.layout, own, offered, names, lists)
 
     def _find_place(self, form: WrittenForm) -> tuple[tuple[str, str], TensorType, WrittenForm]:
         """Return the table to read for a form, with its type, and the form to bring it into.
@@ -495,8 +496,8 @@ class StoredTensor:
         """
         layout = form.layout
         named = None if layout.scalar else self.value_coordinates
-        with self._reading(), self._wide(layout), self.query(form, lists=False) as query:
-            reader = self._reader(sql_text(query), layout)
+        with self._reading(), self._wide(layout), self.text_of(form, lists=False) as rows:
+            reader = self._reader(rows.text, layout)
             schema = list_schema(reader.schema, self.type, form, named)
             yield schema, (list_batch(each, schema, self.type, layout, named) for each in reader)
 
