@@ -192,10 +192,37 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "greater-taken-for-less",
         "ucle/lazy/functions.py",
-        "return pointwise(LESS.name, y, x)",
+        "return pointwise(LESS.name, y, x, backwards=True)",
         "return pointwise(LESS.name, x, y)",
         "ucle.greater(x, y) is x < y",
         ("tests/lazy/test_tensors.py::test_functions_are_what_numpy_calls_so[greater]",),
+    ),
+    Mutation(
+        "comparison-with-axes-of-the-second-first",
+        "ucle/lazy/elementwise.py",
+        "step = -1 if backwards else 1",
+        "step = 1",
+        "x > y of named axes has the axes of y first",
+        (
+            "tests/lazy/test_tensors.py::"
+            "test_comparisons_have_the_axes_of_their_first_operand_first[greater]",
+        ),
+    ),
+    Mutation(
+        "sizes-of-kept-statements-forgotten",
+        "ucle/maintenance/document.py",
+        "sizes=self.stated.get(x.target.tensor, {})",
+        "sizes={}",
+        "a maintained program is another one if its statements state sizes beside their text",
+        ("tests/maintenance/test_lazy_programs.py::test_refreshes",),
+    ),
+    Mutation(
+        "times-of-missing-values-read",
+        "ucle/inputs/time_pairs.py",
+        "type=key.type, value=missing)",
+        "type=key.type)",
+        "windows of time have times at which a table has no value",
+        ("tests/lazy/test_windows_of_time.py::test_rows_that_are_missing_have_no_times",),
     ),
     Mutation(
         "choice-turned-around",
