@@ -98,7 +98,8 @@ def rows_query(source: TableSource, prefix: str = "") -> str:
 @cached_rows
 def stored_columns(source: TableSource) -> exp.Select:
     """The columns of a source's relation that it reads, as they are there."""
-    every = source.wide or source.features is not None or source.times is not None
+    made = source.features is not None or source.times is not None or source.ragged
+    every = made or bool(source.wide)
     columns = [exp.Star()] if every else map(column, source.columns)
     return select(*columns).from_(whole_table(source))
 

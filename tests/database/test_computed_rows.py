@@ -84,6 +84,20 @@ def test_scans_are_not_copied(connection: duckdb.DuckDBPyConnection, reads: list
     assert COPY not in "".join(reads)
 
 
+def test_lists_of_different_lengths(
+    connection: duckdb.DuckDBPyConnection, reads: list[str]
+) -> None:
+    connection.execute(
+        "CREATE VIEW lists AS SELECT i, list(v ORDER BY v) AS v FROM w GROUP BY i"
+    ).fetchall()
+    ragged = ucle.table("lists", ["i"], "v", ragged="place")
+    program = ucle.einsum_program("y += A[i,p]", A=ragged, database=connection)
+    assert sum(x.startswith("CREATE") for x in reads) == 1
+    with program.execute() as result:
+        ((total,),) = connection.sql("SELECT sum(v) FROM t").fetchall()
+        assert result["y"].to_numpy() == total
+
+
 def test_text_is_parsed_once(
     connection: duckdb.DuckDBPyConnection, reads: list[str], tmp_path: Path
 ) -> None:

@@ -180,16 +180,16 @@ FORMS = {
         "V[j,f_2])) - (sum[f,i,j](X[i,j] * U[i,f] * V[j,f]) * 2), 0)",
     ),
     # sums inside of a difference
-    "L += sum[i,j](sum[f](U[i,f] * V[j,f])) - sum[j](d[j])": (
+    "P[i,j] += U[i,f] * V[j,f]; L += sum[i,j](P[i,j]) - sum[j](d[j])": (
         "safe",
         "sum[f,i,j](U[i,f] * V[j,f]) - sum[j_1](d[j_1])",
     ),
     # a sum in a divisor, and one in a function among factors
-    "Q[i,j] = X[i,j] / sum[k,l](sum[f](U[k,f] * V[l,f]))": (
+    "P[k,l] += U[k,f] * V[l,f]; Q[i,j] = X[i,j] / sum[k,l](P[k,l])": (
         "safe",
         "X[i,j] / sum[f,k,l](U[k,f] * V[l,f])",
     ),
-    "Q[i,j] = X[i,j] * exp(-sum[k,l](sum[f](U[k,f] * V[l,f])))": (
+    "P[k,l] += U[k,f] * V[l,f]; Q[i,j] = X[i,j] * exp(-sum[k,l](P[k,l]))": (
         "safe",
         "X[i,j] * exp(neg(sum[f,k,l](U[k,f] * V[l,f])))",
     ),
