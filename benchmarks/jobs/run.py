@@ -5,7 +5,10 @@ Prints a table. Without names, it is also written to ``benchmarks/results/jobs.m
 
 from __future__ import annotations
 
+import compileall
 import importlib
+import os
+import site
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +21,9 @@ import click
 import numpy as np
 import pandas as pd
 
+import ucle.sqlgen
+import ucle.stats
+import ucle.udf_kernels
 from benchmarks.comparison import lines_of
 from benchmarks.jobs.data import MAKERS, make
 from benchmarks.measure import machine, ratio
@@ -60,6 +66,7 @@ are compared before a row is written. `lines` are lines of code, without imports
 @click.option("--folder", type=Path, help="Where the files are made; temporary by default.")
 def main(names: tuple[str, ...], folder: Path | None) -> None:
     """Measure jobs, and print a table; write it if all are measured."""
+    _write_byte_code()
     lines = []
     with tempfile.TemporaryDirectory() as temporary:
         for line in table(names or tuple(MAKERS), folder or Path(temporary)):
@@ -123,6 +130,17 @@ def difference(found: Any, expected: Any) -> float:
     found, expected = np.asarray(found, float), np.asarray(expected, float)
     largest = abs(expected).max()
     return float(abs(found - expected).max() / largest) if largest else np.inf
+
+
+def _write_byte_code() -> None:
+    """Compile what the sides import to byte code, as installers do for packages.
+
+    A first run that compiled the sources of its libraries would mostly be that.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    packages = ucle, ucle.sqlgen, ucle.stats, ucle.udf_kernels
+    for folder in (*site.getsitepackages(), *(x.__path__[0] for x in packages)):
+        compileall.compile_dir(folder, quiet=2, workers=os.cpu_count() or 1)
 
 
 def _functions(job: Any, side: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
