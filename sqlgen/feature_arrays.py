@@ -37,13 +37,16 @@ FIXED = "fixed"
 NUMBERS = "numbers"
 
 
-def feature_arrays(source: TableSource, relation: exp.Expr, ids: exp.Expr) -> exp.Select:
+def feature_arrays(
+    source: TableSource, relation: exp.Expr, ids: exp.Expr, beside: Sequence[str] = ()
+) -> exp.Select:
     """Select the keys and the parts of arrays from the relation of a source: see `scatter`.
 
     Args:
         source: the rows, with the shape of their arrays.
         relation: in FROM, under the alias `ROWS`.
         ids: the table of the dictionary of features in a FROM clause.
+        beside: more columns of the relation to select.
     """
     features = source.features
     assert features is not None
@@ -66,12 +69,12 @@ def feature_arrays(source: TableSource, relation: exp.Expr, ids: exp.Expr) -> ex
         others,
     )
     types: tuple[DType | str, ...] = (source.dtype, "BIGINT", "BIGINT")
-    keys = (column(key, ROWS) for key in source.keys)
+    kept = (column(name, ROWS) for name in (*source.keys, *beside))
     named = (
         add_alias(cast(each, type_, 1), name)
-        for each, type_, name in zip(lists, types, find_parts(source), strict=True)
+        for each, type_, name in zip(lists, types, find_parts(source, beside), strict=True)
     )
-    return rows.select(*keys, *named, copy=False)
+    return rows.select(*kept, *named, copy=False)
 
 
 def scatter(
@@ -82,9 +85,10 @@ def scatter(
     return kernels.scalar("scatter", *parts, integer(size), *ends, dtype=source.dtype)
 
 
-def find_parts(source: TableSource) -> list[str]:
+def find_parts(source: TableSource, beside: Sequence[str] = ()) -> list[str]:
     """The columns with the numbers of a row, their positions, and those of its categories."""
-    return unique_names(["values", "places", "others"], set(map(fold_name, source.keys)))
+    taken = set(map(fold_name, (*source.keys, *beside)))
+    return unique_names(["values", "places", "others"], taken)
 
 
 def number_places(names: Sequence[str], ids: exp.Expr) -> exp.Select:

@@ -49,13 +49,18 @@ from ucle.sqlgen.sql_trees import (
 )
 
 
-def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
-    """The relation of a source in a FROM clause, with all rows that it represents."""
+def source_table(
+    source: TableSource, prefix: str = "", alias: str | None = None, beside: Sequence[str] = ()
+) -> exp.Expr:
+    """The relation of a source in a FROM clause, with all rows that it represents.
+
+    A row that is an array of its own also has the columns `beside`.
+    """
     if source.times is not None:
         stored = stored_table(source, prefix)
         return subquery(time_pairs(source.times, stored), alias or "times")
     if not source.symmetric:
-        return stored_table(source, prefix, alias)
+        return stored_table(source, prefix, alias, beside)
     one, other, *others = source.keys
     columns = [*others, *([] if source.value is None else [source.value])]
     first, second = key_value(source, one), key_value(source, other)
@@ -83,7 +88,9 @@ def table_rows(source: TableSource) -> exp.Select:
     return select(exp.Star()).from_(whole_table(source))
 
 
-def stored_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
+def stored_table(
+    source: TableSource, prefix: str = "", alias: str | None = None, beside: Sequence[str] = ()
+) -> exp.Expr:
     """The relation of a source in a FROM clause, with a column for its values."""
     if source.features is not None:
         return subquery(feature_rows(source, whole_table(source, prefix)), alias or "features")
@@ -98,7 +105,7 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
     else:
         array = exp.true() if source.nulls is Nulls.OBSERVED else column(source.value)
     assert source.value is not None
-    columns = (*map(column, source.keys), _as_named(array, source.value))
+    columns = (*map(column, source.keys), _as_named(array, source.value), *map(column, beside))
     query = select_from(_item_table(source, prefix), *columns)
     if not source.wide:
         query = query.where(exp.not_(is_null(source.value)))
@@ -239,6 +246,14 @@ def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:
         # DuckDB 2.0 takes NaN for the largest value of any column that may hold NaN, and answers
         # max(x) by that without reading the data. It has no such statistics of a sum.
         return exp.Add(this=value, expression=number(0, source.dtype))
+    return value
+
+
+def row_value(source: TableSource, alias: str | None = None) -> exp.Expr:
+    """The value of a row of a COO table, which is the fill where it stores none."""
+    value = scalar_value(source, alias)
+    if source.nulls is Nulls.MISSING and source.value is not None:
+        return either(value, number(source.missing, source.dtype))
     return value
 
 

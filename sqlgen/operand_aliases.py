@@ -87,6 +87,7 @@ def choose_alias(relation: plan.Relation) -> str:
             return relation.tensor
         case (
             plan.TableScan()
+            | plan.PairedScan()
             | plan.Load()
             | plan.Held()
             | plan.Aggregate()

@@ -59,7 +59,7 @@ from ucle.sqlgen.sql_trees import (
     table,
     when,
 )
-from ucle.sqlgen.table_scans import scan_table
+from ucle.sqlgen.table_scans import scan_pairs, scan_table
 from ucle.sqlgen.time_windows import aggregate_steps, aggregate_windows, column_of_times
 from ucle.sqlgen.top_k import first_entries
 
@@ -131,17 +131,6 @@ def emit(
         for name, read in program_plan.shown.items()
     }
     return tuple(steps), outputs
-
-
-def _pairs_with_itself(node: plan.Join) -> bool:
-    """Return whether a join pairs each tuple of one relation with itself: no other has its keys."""
-    if node.left != node.right:
-        return False
-    promoted = node.left.layout.promoted
-    one, other = (
-        [labels[axis] for axis in promoted] for labels in (node.left_labels, node.right_labels)
-    )
-    return one == other and len(set(one)) == len(one) > 0
 
 
 def locate_payload(read: plan.Read, prefix: str) -> StoredPayload:
@@ -298,6 +287,8 @@ class _Emitter:
                 return self._expression(relation).query()
             case plan.TableScan():
                 return scan_table(relation, self._kernels, self._prefix)
+            case plan.PairedScan():
+                return scan_pairs(relation, self._kernels, self._prefix)
             case plan.ColumnExpressions():
                 return compute_rows(relation, self._kernels, self._prefix)
             case plan.WindowOfTimes(_, source, counted=counted):
@@ -625,10 +616,8 @@ class _Emitter:
             Side(node.left, node.left_labels, left_alias),
             Side(node.right, node.right_labels, right_alias),
         )
-        if _pairs_with_itself(node):  # a tuple meets itself alone
-            one, scalar = self._alone(sides[0]), node.left.layout.scalar
-            twice = [Value(sides[0].value, scalar) for _ in range(2)]
-            return one.query, twice, dict(one.keys)
+        if node.within_rows:
+            return self._within_rows(sides)
         left_keys, right_keys = sides[0].keys, sides[1].keys
         shared = [label for label in left_keys if label in right_keys]
         conditions = [
@@ -667,6 +656,20 @@ class _Emitter:
                 )
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
+
+    def _within_rows(
+        self, sides: Sequence[Side]
+    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
+        """The tuples of one relation, of which both sides are columns."""
+        whole = next(side for side in sides if find_column(side.relation) == VALUE)
+        values = [
+            Value(
+                whole.value_of(column(find_column(side.relation), whole.alias)),
+                side.relation.layout.scalar,
+            )
+            for side in sides
+        ]
+        return self._alone(whole).query, values, dict(whole.keys)
 
     def _alone(self, side: Side) -> Joined:
         """One side alone in a FROM clause."""

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from ucle.ir.fills import JoinKind
 from ucle.ir.tensor_types import TensorType
-from ucle.plan.relation_nodes import TableScan
+from ucle.plan.relation_nodes import PAIRED, PairedScan, TableScan
 from ucle.plan.sources import TableSource
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.compressed_arrays import END, compress_runs
@@ -27,6 +28,7 @@ from ucle.sqlgen.input_tables import (
     key_value,
     list_value,
     placed_list,
+    row_value,
     scalar_value,
     source_table,
     sum_duplicates,
@@ -54,18 +56,23 @@ from ucle.sqlgen.sql_trees import (
 )
 
 
-def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select:
-    """Return the query that reads an input table: its keys as positions, and its payload."""
+def scan_table(
+    scan: TableScan, kernels: KernelCalls, prefix: str, beside: Sequence[str] = ()
+) -> exp.Select:
+    """Return the query that reads an input table: its keys as positions, and its payload.
+
+    The rows of arrays that it reads also have the columns `beside`.
+    """
     source, type_ = scan.source, scan.type
     if len(source.tile_sizes) > 1:
         return tile_entries(source, type_, prefix)
     if source.ends is not None and scan.layout.compressed is not None:
         return _scan_runs(scan, kernels, prefix)
     if source.features is not None and source.dense:
-        return _scan_feature_arrays(scan, kernels, prefix)
+        return _scan_feature_arrays(scan, kernels, prefix, beside)
     # The columns of a source need a qualifier only beside those of a dictionary.
     alias = choose_alias(scan) if any(source.encoded) else None
-    rows = source_table(source, prefix, alias)
+    rows = source_table(source, prefix, alias, beside)
     if source.features is not None and any(source.encoded[:-1]):
         rows, scan = _number_first(scan, alias, prefix)
     query, keys = scan_keys(scan, rows, alias, prefix)
@@ -102,6 +109,44 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
     return query.where(differs(value, type_), copy=False)
 
 
+def scan_pairs(pair: PairedScan, kernels: KernelCalls, prefix: str) -> exp.Select:
+    """Return the query that reads an input table with the values of two tensors.
+
+    A row is a tuple if a tensor of which the join requires an entry has one there.
+    """
+    scan, other = pair.scan, pair.other
+    source, name = scan.source, other.source.value
+    alias = choose_alias(scan) if any(source.encoded) else None
+    stored: list[exp.Expr | None] = [None]  # every row has an array
+    if scan.layout.scalar:
+        query, keys = scan_keys(scan, whole_table(source, prefix, alias), alias, prefix)
+        value = row_value(source, alias)
+        query = query.select(*keys, add_alias(value, VALUE), copy=False)
+        stored = [differs(value, scan.type)]
+    else:
+        query = scan_table(scan, kernels, prefix, () if name is None else (name,))
+    value = row_value(other.source, alias)
+    query = query.select(add_alias(value, PAIRED), copy=False)
+    stored.append(differs(value, other.type))
+    return _filter_rows(query, pair.kind, stored)
+
+
+def _filter_rows(
+    query: exp.Select, kind: JoinKind, stored: Sequence[exp.Expr | None]
+) -> exp.Select:
+    """Return the rows that a join has, given where each side stores an entry (None: everywhere)."""
+    left, right = stored
+    needed = {
+        JoinKind.INNER: (left, right),
+        JoinKind.LEFT: (left,),
+        JoinKind.RIGHT: (right,),
+        JoinKind.FULL: (),
+    }[kind]
+    if kind is JoinKind.FULL and left is not None and right is not None:
+        needed = (exp.or_(left, right, copy=False),)
+    return query.where(*(x for x in needed if x is not None), copy=False)
+
+
 def _scan_runs(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select:
     """Return the compressed arrays of a table of runs, which are read as they are."""
     source = scan.source
@@ -115,15 +160,17 @@ def _scan_runs(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
     return compress_runs(scan.type, scan.layout, subquery(query, runs), runs, kernels)
 
 
-def _scan_feature_arrays(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select:
+def _scan_feature_arrays(
+    scan: TableScan, kernels: KernelCalls, prefix: str, beside: Sequence[str]
+) -> exp.Select:
     """Return the rows of a wide table with categories, each with an array of its features."""
     source, axis = scan.source, scan.type.axes[-1]
     assert axis.dictionary is not None
     alias = choose_alias(scan) if any(source.encoded) else None
     ids = table(prefix + axis.dictionary)
-    rows = feature_arrays(source, whole_table(source, prefix, ROWS), ids)
+    rows = feature_arrays(source, whole_table(source, prefix, ROWS), ids, beside)
     query, keys = scan_keys(scan, subquery(rows, alias or "arrays"), alias, prefix)
-    parts = [column(name, alias) for name in find_parts(source)]
+    parts = [column(name, alias) for name in find_parts(source, beside)]
     value = scatter(source, kernels, parts, axis.bound)
     return query.select(*keys, add_alias(value, VALUE), copy=False)
 

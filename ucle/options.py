@@ -24,6 +24,7 @@ from ucle.plan.join_every_tuple import join_every_tuple
 from ucle.plan.load_every_tuple import load_every_tuple
 from ucle.plan.materialise import materialise_large, materialise_shared
 from ucle.plan.nest_keyless import nest_keyless
+from ucle.plan.pair_scans import pair_scans
 from ucle.plan.partition_aggregates import partition_aggregates
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.pass_context import REFERENCE_BYTES
@@ -144,6 +145,8 @@ class Optimisations:
     """Hand over arrays with the tuples of their fill, where these would be found again."""
     inner_joins: bool = True
     """Join by inner joins, and complete nothing, where no tuple can be missing."""
+    pairs: bool = True
+    """Read a table once for two tensors whose entries are in the same rows."""
     chains: bool = True
     """Fuse pointwise functions of tensors without key columns into one call, in one statement."""
 
@@ -155,6 +158,7 @@ class Optimisations:
             windows_of_time: self.windows,
             load_every_tuple: self.every_tuple,
             join_every_tuple: self.inner_joins,
+            pair_scans: self.pairs,
             materialise_shared: self.materialise,
             inline_constants: self.constants,
             pass_by_reference: self.references is not None,

@@ -657,5 +657,29 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "each round reads a file again",
         ("tests/plan/test_rounds.py::test_a_file_is_read_once_for_all_rounds[parquet]",),
     ),
+    Mutation(
+        "pairs-before-sums",
+        "ucle/plan/pair_scans.py",
+        "spread = source.sum_duplicates, source.symmetric,",
+        "spread = source.symmetric,",
+        "rows that share coordinates are paired before they are summed",
+        ("tests/plan/test_pair_scans.py::test_other_rows[native]",),
+    ),
+    Mutation(
+        "pairs-of-two-entries",
+        "sqlgen/table_scans.py",
+        "needed = (exp.or_(left, right, copy=False),)",
+        "needed = left, right",
+        "a sum has no entry where one of two columns is 0",
+        ("tests/plan/test_pair_scans.py::test_what_is_stored[native-table]",),
+    ),
+    Mutation(
+        "price-of-pairs",
+        "ucle/optimiser/pricing.py",
+        "within = self._within_rows(read)",
+        "within = False",
+        "reading two columns of a table is priced as a join",
+        ("tests/plan/test_pair_scans.py::test_price[native]",),
+    ),
 )
 """Each is caught by the tests that it names."""

@@ -46,9 +46,9 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "different-tuples-read-once",
-        "sqlgen/plan_to_sql.py",
-        "    return one == other and len(set(one)) == len(one) > 0\n",
-        "    return len(set(one)) == len(one) > 0\n",
+        "ucle/plan/relation_nodes.py",
+        "tuple(one) if one == other and len(set(one))",
+        "tuple(one) if len(set(one))",
         "tuples of a tensor meet themselves alone where they meet those of its transpose",
         (
             "tests/sqlgen/test_joins_of_one_relation.py::test_products_with_itself[native-transpose]",

@@ -45,6 +45,7 @@ SWITCHES = {
     "windows": Optimisations(windows=False),
     "every_tuple": Optimisations(every_tuple=False),
     "inner_joins": Optimisations(inner_joins=False),
+    "pairs": Optimisations(pairs=False),
 }
 
 rng = np.random.default_rng(7)

@@ -32,6 +32,7 @@ from ucle.optimiser.tiled_and_compressed import list_levelled, tile_labels
 from ucle.options import Options
 from ucle.plan.decomposition import DecomposedProgram, StoredInput
 from ucle.plan.kernel_choice import keyed_labels, needs_scalars
+from ucle.plan.pair_scans import find_rows
 from ucle.plan.sources import ListsSource, TableSource
 from ucle.stats.estimate import ProgramStatistics
 
@@ -126,6 +127,7 @@ def price_program(
             lists=any(isinstance(s, ListsSource) for s in b.sources),
             kept=b.keep_in is not None or name in options.carried,
             pairs=isinstance(b.source, TableSource) and b.source.times is not None,
+            rows=find_rows(b.source) if isinstance(b.source, TableSource) else None,
         )
         for name, b in bound.items()
     }

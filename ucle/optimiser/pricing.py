@@ -8,7 +8,7 @@ module, so that they cannot disagree about the cost of a decomposition.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout, Level
 from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.masked_products import masked_products, reader_of
-from ucle.ir.vertices import Program, Vertex
+from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser import limits, repartition_cost
 from ucle.optimiser.alternatives import Alternatives
 from ucle.optimiser.known_prices import Prices, Wiring
@@ -253,25 +253,13 @@ class CostedProgram(SizedProgram):
             flops = 2.0 * self.program.types[operand.tensor].dense_size(layout)
         if vertex.pair is not None:
             flops = self._flops_of_pair(vertex, decomposition, flops)
-        sizes = [self.tuple_bytes(operand.tensor, layout) for operand, layout in read]
         once = [promoted.isdisjoint(operand.names) for operand in vertex.inputs]
         output = vertex.makes(decomposition)
         type_ = vertex.tensor.type
         aggregated = vertex.aggregates(decomposition)
         fused = output.scalar or (aggregated and (kernel.fusible or vertex.top is not None))
         written = 0.0 if fused else self.payload_bytes(vertex.name, output)
-        built, kept = self._built(vertex, decomposition)
-        work = JoinWork(
-            rows,
-            left_bytes=sizes[0],
-            right_bytes=sizes[1] if len(sizes) > 1 else 0.0,
-            left_once=once[0],
-            right_once=once[-1],
-            read=sum(self.rows(operand.tensor, layout) for operand, layout in read),
-            keyed=bool(promoted),
-            built=built,
-            kept=kept,
-        )
+        work = self._join_work(vertex, decomposition, rows)
         if len(read) == 1 and may_end_early(vertex, decomposition):
             # No hash table, and no group: the tuples are read until one decides.
             filtered = replace(work, rows=0.0)
@@ -318,6 +306,38 @@ class CostedProgram(SizedProgram):
         nodes, outputs = packed[0] / FIELDS, max(packed[1], 1)
         rows = vertex.tensor.type.dense_size(vertex.makes(decomposition)) / outputs
         return VISIT_FLOPS * rows * nodes / NODES_OF_VISIT
+
+    def _join_work(self, vertex: Vertex, decomposition: Decomposition, rows: float) -> JoinWork:
+        """Return the work of a vertex's join, which has so many rows."""
+        read = list(zip(vertex.inputs, vertex.reads(decomposition), strict=True))
+        sizes = [self.tuple_bytes(operand.tensor, layout) for operand, layout in read]
+        once = [decomposition.promoted.isdisjoint(operand.names) for operand in vertex.inputs]
+        tuples = [self.rows(operand.tensor, layout) for operand, layout in read]
+        within = self._within_rows(read)
+        built, kept = (0.0, 0.0) if within else self._built(vertex, decomposition)
+        return JoinWork(
+            rows,
+            left_bytes=sizes[0],
+            right_bytes=sizes[1] if len(sizes) > 1 else 0.0,
+            left_once=once[0],
+            right_once=once[-1],
+            read=max(tuples) if within else sum(tuples),
+            keyed=bool(decomposition.promoted),
+            built=built,
+            kept=kept,
+        )
+
+    def _within_rows(self, read: Sequence[tuple[Operand, Layout]]) -> bool:
+        """Return whether a join pairs columns of one table in each row (`ucle.plan.pair_scans`)."""
+        rows = {self._stored_rows(*each) for each in read}
+        keys = {tuple(operand.names[axis] for axis in layout.promoted) for operand, layout in read}
+        scalar = any(layout.scalar for _, layout in read)
+        return len(read) == 2 and len(rows) == len(keys) == 1 and None not in rows and scalar
+
+    def _stored_rows(self, operand: Operand, layout: Layout) -> Hashable | None:
+        """Return what the rows of an input are that is read as it is stored."""
+        stored = self.stored.get(operand.tensor)
+        return stored.rows if stored is not None and layout in stored.layouts else None
 
     def _built(self, vertex: Vertex, decomposition: Decomposition) -> tuple[float, float]:
         """Return the bytes that a join by keys puts into a hash table, and the tuples.

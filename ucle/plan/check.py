@@ -72,7 +72,7 @@ def _check_step(step: Step, by_name: dict[str, Step]) -> None:
             if isinstance(source, plans.Load):
                 assert node.column is None or (source.listed and node.column == plans.LISTED)
             elif node.column is not None:
-                assert isinstance(source, plans.FusedStep | plans.HeldRow), node.step
+                assert isinstance(source, plans.FusedStep | plans.HeldRow | plans.PairedScan)
                 source = source.members[node.column]
             assert (source.type, source.layout) == (node.type, node.layout), node.step
         _check_node(node)
@@ -114,6 +114,10 @@ def _check_node(node: plans.Relation) -> None:
             _check_reindex(node)
         case plans.ColumnExpressions():
             _check_columns(node)
+        case plans.PairedScan(scan, other):
+            assert other.layout.scalar, "arrays beside other values"
+            assert scan.source.origin == other.source.origin, "rows of two tables"
+            assert len(scan.layout.promoted) == len(other.layout.promoted), "rows with other keys"
         case plans.PrefixScan():
             _check_running(node)
         case plans.TopKEntries():

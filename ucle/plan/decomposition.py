@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import field
 from functools import cached_property
 
@@ -20,13 +20,15 @@ class StoredInput:
     `kept` is True if the input will be available in every layout in which a program reads it,
     because it is stored in them or carried from run to run. Then the change of layout costs
     nothing. `lists` is True if memory has it in every layout with a compressed axis, too. `pairs`
-    is True if its entries are pairs of times, which are made as they are read.
+    is True if its entries are pairs of times, which are made as they are read. `rows` says what its
+    rows are (`ucle.plan.pair_scans`): inputs that have the same are columns of one table.
     """
 
     layouts: tuple[Layout, ...] = ()
     kept: bool = False
     lists: bool = False
     pairs: bool = False
+    rows: Hashable | None = None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from ucle.plan.relation_nodes import (
     Gather,
     Load,
     MaskedJoin,
+    PairedScan,
     PrefixScan,
     Read,
     Recode,
@@ -83,6 +84,8 @@ def steps_to_have_every_tuple(
             case Aggregate(Compute(MaskedJoin())):
                 return None
             case Aggregate() | PrefixScan() | Stack() | Recode() | Gather() | ColumnExpressions():
+                waiting += inputs(node)
+            case PairedScan():  # with fewer tuples missing where the join is an outer one
                 waiting += inputs(node)
             case _:
                 return None

@@ -22,6 +22,7 @@ from ucle.plan.relation_nodes import (
     ColumnExpressions,
     ColumnOfTimes,
     MaskedJoin,
+    PairedScan,
     Read,
     Relation,
     TableScan,
@@ -119,7 +120,7 @@ def _takes_over(relation: Relation, name: str) -> bool:
     if any(relation.layout.levels[axis] is not Level.PROMOTED for axis in axes):
         return False
     match relation:
-        case Read() | ColumnExpressions() | WindowOfTimes() | ColumnOfTimes():
+        case Read() | PairedScan() | ColumnExpressions() | WindowOfTimes() | ColumnOfTimes():
             return True
         case TableScan(source):
             return source.kept_as is None and not source.tiles

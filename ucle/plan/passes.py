@@ -30,6 +30,7 @@ from ucle.plan.materialise import (
     materialise_shared,
 )
 from ucle.plan.nest_keyless import nest_keyless
+from ucle.plan.pair_scans import pair_scans
 from ucle.plan.partition_aggregates import partition_aggregates
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.pass_context import PassContext
@@ -62,6 +63,7 @@ PASSES: tuple[Pass, ...] = (
     materialise_deep,
     partition_aggregates,
     split_small_scans,
+    pair_scans,
 )
 """The passes to the plan that runs."""
 

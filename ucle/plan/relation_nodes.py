@@ -2,9 +2,9 @@
 
 The nodes know tensors, labels and layouts, and nothing of SQL. Passes (`ucle.plan.passes`) add
 those that a lowered program has not: ConstantRelation, ByReference, Nested, FusedMaps, and
-FusedStep, which is several steps in one call; ColumnExpressions, which is several steps over the
-columns of a table; Slices and Sorted, which spread a statement over threads; and Portion, for
-statements that run in rounds.
+FusedStep, which is several steps in one call; PairedScan, which is two scans of one table;
+ColumnExpressions, which is several steps over the columns of a table; Slices and Sorted, which
+spread a statement over threads; and Portion, for statements that run in rounds.
 """
 
 from __future__ import annotations
@@ -43,6 +43,39 @@ class TableScan:
     def gathers(self) -> bool:
         """True if rows of runs are gathered in compressed arrays."""
         return self.source.ends is not None and self.layout.compressed is not None
+
+
+PAIRED = "paired"
+"""The column of a `PairedScan` that has the entries of its second tensor."""
+
+
+@dataclass(frozen=True)
+class PairedScan:
+    """An input table whose rows have an entry of two tensors each, read once for both.
+
+    The keys and the column of values are those of `scan`; the values of `other`, which are numbers,
+    are in the column `PAIRED`. The tuples are those of a join of `kind` by all keys: a value that
+    is not stored is the fill.
+    """
+
+    scan: TableScan
+    other: TableScan
+    kind: JoinKind
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the first tensor."""
+        return self.scan.type
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of the first tensor."""
+        return self.scan.layout
+
+    @property
+    def members(self) -> Mapping[str, TableScan]:
+        """The column of the second tensor, as in `HeldRow`."""
+        return {PAIRED: self.other}
 
 
 LISTED = "listed"
@@ -378,6 +411,20 @@ class Join:
     left_labels: tuple[str, ...]
     right_labels: tuple[str, ...]
 
+    @property
+    def within_rows(self) -> bool:
+        """True if each tuple of one relation is paired with itself: no other one has its keys."""
+        one, other = self.left, self.right
+        columns = isinstance(one, Read) and isinstance(other, Read) and one.step == other.step
+        return (one == other or columns) and bool(self.matched_keys)
+
+    @property
+    def matched_keys(self) -> tuple[str, ...]:
+        """The labels of the keys, if both sides have the same in the same order; else nothing."""
+        one = [self.left_labels[axis] for axis in self.left.layout.promoted]
+        other = [self.right_labels[axis] for axis in self.right.layout.promoted]
+        return tuple(one) if one == other and len(set(one)) == len(one) else ()
+
 
 @dataclass(frozen=True)
 class MaskedJoin:
@@ -607,6 +654,7 @@ Repartition = Decompose | Stack | Compress | Expand | Recode | Gather
 
 Relation = (
     TableScan
+    | PairedScan
     | Load
     | Held
     | HeldRow

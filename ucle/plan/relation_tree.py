@@ -24,6 +24,7 @@ from ucle.plan.relation_nodes import (
     MultiwayJoin,
     Nested,
     PackedForest,
+    PairedScan,
     Portion,
     PrefixScan,
     Read,
@@ -46,6 +47,8 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (source,)
         case ColumnExpressions(source) | ColumnOfTimes(source):
             return (source,)
+        case PairedScan(scan, other):
+            return (scan, other)
         case WindowOfTimes(times, source):
             return (times,) if source is None else (times, source)
         case (
@@ -96,6 +99,11 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             (scan,) = new
             assert isinstance(scan, TableScan)
             return replace(relation, input=scan)
+        case PairedScan():
+            one, other = new
+            assert isinstance(one, TableScan)
+            assert isinstance(other, TableScan)
+            return replace(relation, scan=one, other=other)
     raise AssertionError("a relation that is made of nothing")
 
 
@@ -135,6 +143,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return step if column is None else f"{step}.{column}"
         case TableScan(source):
             return f"scan({source.origin})"
+        case PairedScan():
+            return f"pairs of {children[0]}"
         case Load(source):
             return f"load({source.tensor})"
         case Held():
