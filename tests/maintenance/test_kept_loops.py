@@ -203,6 +203,8 @@ MOVED = "moved[] = sum[i](abs(y[i] - x[i]))"
 )
 def test_contractions_are_checked(text: str, until: str, warm: bool) -> None:
     assert (_way(text, until) == "warm start") == warm
+    backwards = "; ".join(reversed(text.split("; ")))
+    assert (_way(backwards, until) == "warm start") == warm
 
 
 @pytest.mark.turns(3)
@@ -218,7 +220,9 @@ def test_contractions_are_checked(text: str, until: str, warm: bool) -> None:
     ],
 )
 def test_what_moves_both_ways_begins_again(text: str) -> None:
-    assert _way(f"{text}; m[] = sum[i](y[i] != x[i])", "m[] == 0") == "from scratch"
+    backwards = "; ".join(reversed(text.split("; ")))
+    for each in (text, backwards):
+        assert _way(f"{each}; m[] = sum[i](y[i] != x[i])", "m[] == 0") == "from scratch"
 
 
 def test_arguments() -> None:

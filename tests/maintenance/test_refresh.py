@@ -217,3 +217,29 @@ def test_what_is_easily_forgotten(text: str, entries: Any, changes: list[str]) -
         for change in changes:
             connection.execute(change)
             check(data, dict(kept.outputs), kept.refresh(way="affected keys"))
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("T[col] all= U[col]; U[row] = A[row] - 1", {"A": {(0,): 1, (1,): 3, (4,): 2}}),
+        ("T[i] = U[i] + 1; U[i] = A[i] * A[i]", {"A": {(0,): 1, (1,): 3, (4,): 2}}),
+        (
+            "w[] = sum[a](v[a]); v[b] += A[b,c] * u[c]; u[i] += A[i,j]",
+            {"A": {(0, 1): 2, (3, 3): 1, (1, 2): 4, (2, 3): 5}},
+        ),
+    ],
+)
+def test_statements_before_those_they_read(text: str, entries: Any, way: str) -> None:
+    with ucle.connect() as connection:
+        tables(connection, **entries)
+        data = Data.__new__(Data)
+        data.connection = connection
+        data.program = ucle.einsum_program(text, A="A", database=connection)
+        kept = maintain(data.program._build, "kept", connection)
+        connection.execute("UPDATE A SET val = 1 WHERE k0 = 1")
+        check(data, dict(kept.outputs), kept.refresh(way=way))
+        connection.execute("DELETE FROM A WHERE k0 = 0")
+        check(data, dict(kept.outputs), kept.refresh(way=way))

@@ -25,6 +25,14 @@ MAINTENANCE: tuple[Mutation, ...] = (
         ("tests/maintenance/test_replaced_rows.py::test_tensors_behind_one_that_is_made_anew",),
     ),
     Mutation(
+        "statements-in-the-order-of-the-text",
+        "ucle/maintenance/bound_program.py",
+        "for x in order_statements(tuple(statements))}",
+        "for x in statements if order_statements}",
+        "a change does not reach a statement that stands before those it reads",
+        ("tests/maintenance/test_refresh.py::test_statements_before_those_they_read",),
+    ),
+    Mutation(
         "no-other-side",
         "sqlgen/maintained_tables.py",
         "for rows, sign in ((one, 1), (other, -1))",

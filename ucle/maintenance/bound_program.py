@@ -15,6 +15,7 @@ from ucle.inputs.binding import find_table
 from ucle.inputs.inputs import DescribedTable, describe
 from ucle.inputs.states import BoundInput
 from ucle.ir.tensor_types import TensorType
+from ucle.language.statements import order_statements
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.lowering.tensors_of_positions import tensors_of_positions
@@ -147,8 +148,11 @@ def bound_program(made: Build, facts: Mapping[str, MeasuredInput]) -> BoundProgr
 
 
 def statements_of(statements: Iterable[Statement]) -> dict[str, Statement]:
-    """Return statements by the tensors that they define."""
-    return {x.target.tensor: x for x in statements}
+    """Return statements by the tensors that they define, each behind those that it reads.
+
+    Whoever follows a change through a program relies on this order; a text may have another one.
+    """
+    return {x.target.tensor: x for x in order_statements(tuple(statements))}
 
 
 def options_for(document: Document, session: Session, outputs: tuple[str, ...] | None) -> Options:
