@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -72,3 +74,51 @@ def assert_kept(wanted: ucle.Tensor, connection: duckdb.DuckDBPyConnection) -> N
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_texts_are_programs(name: str) -> None:
     parse_program(PROGRAMS[name](*tensors()).program_text())
+
+
+def forget_sizes(connection: duckdb.DuckDBPyConnection) -> None:
+    """Write the description of a maintained program as versions did that kept no sizes."""
+    ((text,),) = connection.sql("SELECT document FROM ucle.maintained").fetchall()
+    old = json.loads(text)
+    del old["stated"]
+    connection.execute("UPDATE ucle.maintained SET document = ?", [json.dumps(old)])
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", ["pad", "concat", "top_k", "among_top_k", "quantile"])
+def test_programs_that_were_kept_without_sizes(name: str, fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute(
+        "CREATE TABLE t AS SELECT i % 4 AS a, i % 5 AS b, i * 1.5 AS v FROM range(20) r(i)"
+    )
+    fresh.execute("CREATE TABLE q AS SELECT i, i::BIGINT AS v FROM range(3) r(i)")
+    kept = PROGRAMS[name](*tensors()).program(fresh).maintain("kept", fresh)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept.refresh()
+    forget_sizes(fresh)
+    with pytest.warns(ucle.MeaningWarning, match="'kept' was maintained by an earlier version"):
+        kept = ucle.maintained("kept", fresh)
+    for _ in range(2):  # a refresh does not make it one that is known to have no sizes
+        with pytest.warns(ucle.MeaningWarning, match=r"drop\(\), and maintain"):
+            kept.refresh()
+    kept.drop()
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        ("s[i] = x[i] - x[~(i-1)]; c[i] = cumsum[i](x[i])", {}),
+        ("s[r] = top_k[i,r](x[i])", {"r": 2}),
+        ("p[i] = i; s[i] = p[i] * x[i]", {}),
+    ],
+)
+def test_programs_that_state_no_sizes(
+    text: str, bounds: dict[str, int], fresh: duckdb.DuckDBPyConnection
+) -> None:
+    fresh.execute("CREATE TABLE x AS SELECT i, i * 1.5 AS v FROM range(5) r(i)")
+    program = ucle.einsum_program(text, x="x", bounds=bounds, database=fresh)
+    program.maintain("kept", fresh)
+    forget_sizes(fresh)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ucle.maintained("kept", fresh).refresh()

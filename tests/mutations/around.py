@@ -211,7 +211,7 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "sizes-of-kept-statements-forgotten",
         "ucle/maintenance/document.py",
-        "sizes=self.stated.get(x.target.tensor, {})",
+        "sizes=stated.get(x.target.tensor, {})",
         "sizes={}",
         "a maintained program is another one if its statements state sizes beside their text",
         ("tests/maintenance/test_lazy_programs.py::test_refreshes",),

@@ -33,6 +33,14 @@ MAINTENANCE: tuple[Mutation, ...] = (
         ("tests/maintenance/test_refresh.py::test_statements_before_those_they_read",),
     ),
     Mutation(
+        "an-old-program-has-no-sizes",
+        "ucle/maintenance/document.py",
+        "    stated: Mapping[str, Mapping[str, int]] | None = None\n",
+        "    stated: Mapping[str, Mapping[str, int]] | None = ()\n",
+        "a program that was kept without stated sizes counts as one without any",
+        ("tests/maintenance/test_lazy_programs.py::test_programs_that_were_kept_without_sizes",),
+    ),
+    Mutation(
         "no-other-side",
         "sqlgen/maintained_tables.py",
         "for rows, sign in ((one, 1), (other, -1))",

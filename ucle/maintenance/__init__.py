@@ -17,6 +17,7 @@ told_rows       rows that a caller tells, as an input and its state have them
 told_checks     whether they fit an input
 told            changes of inputs that a caller tells
 document        the description of a maintained program, as JSON
+unstated_sizes  programs that were kept without stated sizes
 chosen_tensors  the tensors of a program that are kept
 kept_documents  the table of these descriptions in the database
 kept_programs   compiled programs of refreshes, kept in the process

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, field, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from ucle.errors import NameResolutionError, UnsupportedError, did_you_mean
@@ -105,15 +105,16 @@ class Document:
     refreshes: int = 0
     loop: Mapping[str, Any] | None = None
     """The arguments of a loop (`ucle.maintenance.kept_loops`); None for a program without one."""
-    stated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    stated: Mapping[str, Mapping[str, int]] | None = None
     """By the tensor that a statement defines, the sizes of labels that it states beside its text,
-    as those of lazy tensors do."""
+    as those of lazy tensors do; None if an earlier version kept the program, without them."""
 
     @property
     def statements(self) -> tuple[Statement, ...]:
         """The statements of the program."""
+        stated = self.stated or {}
         return tuple(
-            replace(x, sizes=self.stated.get(x.target.tensor, {})) for x in parse_program(self.text)
+            replace(x, sizes=stated.get(x.target.tensor, {})) for x in parse_program(self.text)
         )
 
     @property

@@ -57,6 +57,7 @@ from ucle.maintenance.kept_documents import (
 from ucle.maintenance.refresh import Refresh, TensorReport
 from ucle.maintenance.told import read_told, told_tables
 from ucle.maintenance.told_rows import apply_told
+from ucle.maintenance.unstated_sizes import warn_of_unstated_sizes
 from ucle.plan.sources import TableName, TableSource
 from ucle.run.build import NOTHING, Build, Request, build
 from ucle.run.current_data import Preparations
@@ -156,6 +157,10 @@ class Maintained:
             DuplicateCoordinatesError: a row is inserted at coordinates that already have one.
             UcleError: the inputs do not pass the checks of a program. All tables are as before.
 
+        Warns:
+            MeaningWarning: an earlier version kept the program, without the sizes that statements
+                of lazy tensors state.
+
         >>> import ucle
         >>> connection = ucle.connect()
         >>> _ = connection.execute("CREATE TABLE x AS SELECT 1 AS i, 5.0::DOUBLE AS val")
@@ -177,6 +182,7 @@ class Maintained:
             observing(session),  # nobody else changes what the transaction sees
         ):
             document = read_document(session, self.name)
+            warn_of_unstated_sizes(document)
             _check_kept(session, document)
             with contextlib.ExitStack() as stack:
                 changed = _find_changes(session, document, told, applied, stack)
@@ -273,6 +279,7 @@ class Maintained:
         told = script_inputs.Told(inserted, deleted, applied)
         with _session(self._database) as session, in_transaction(session), observing(session):
             document = read_document(session, self.name)
+            warn_of_unstated_sizes(document)
             if document.loop is not None:
                 raise UnsupportedError(
                     "a script has no loops",
@@ -403,9 +410,12 @@ def maintained(name: str, database: Database) -> Maintained:
 
     Raises:
         NameResolutionError: no program has this name.
+
+    Warns:
+        MeaningWarning: as for `Maintained.refresh`.
     """
     with _session(database) as session:
-        read_document(session, name)
+        warn_of_unstated_sizes(read_document(session, name))
     return Maintained(name, database)
 
 
