@@ -74,6 +74,20 @@ def test_tables_and_decompositions(name: str, connection: duckdb.DuckDBPyConnect
 
 
 @pytest.mark.parametrize("name", ALONG)
+def test_booleans_count_as_numbers(name: str, connection: duckdb.DuckDBPyConnection) -> None:
+    x = np.array([[True, False, True, False], [False, False, False, True]])
+    text = f"Z[i,j] = {name}[j](x[i,j]); l[i] logsumexp= x[i,j]"
+    with ucle.einsum_program(text, x=x, database=connection).execute() as result:
+        expected = NUMPY[name](x.astype(float), 1)
+        np.testing.assert_allclose(result["Z"].to_numpy(), expected, rtol=1e-10, atol=1e-10)
+        sums = np.log(np.exp(x.astype(float)).sum(1))
+        np.testing.assert_allclose(result["l"].to_numpy(), sums, rtol=1e-10)
+    found = getattr(ucle, name)(x, 1)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found.to_numpy(connection), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ALONG)
 @pytest.mark.parametrize("axis", [0, -1, (0, 1)])
 def test_lazy_tensors(name: str, axis: Any) -> None:
     if name == "softmax" and isinstance(axis, tuple):

@@ -164,6 +164,11 @@ def test_a_power_that_no_fill_has() -> None:
         ucle.einsum_program("T[i] = x[i] ^ y[i]", x=np.array([2, 3]), y=powers)
 
 
+def test_booleans_have_no_difference() -> None:
+    with pytest.raises(errors.ValueTypeError, match=r"bool and bool(.|\n)*x != y(.|\n)*x \* 1"):
+        ucle.einsum_program("T[i] = x[i] - x[i]", x=np.array([True, False]))
+
+
 # Contraction paths
 
 

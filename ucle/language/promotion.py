@@ -30,6 +30,7 @@ from ucle.language.syntax import (
 )
 from ucle.operators import (
     ADD,
+    SUB,
     Combine,
     PointwiseMap,
     Reduce,
@@ -38,6 +39,9 @@ from ucle.operators import (
 
 OF_BITS = "int64(x) converts numbers, and comparisons need parentheses: (a > 0) & (b > 0)"
 """The hint where bitwise operators, which bind more tightly than comparisons, have no integers."""
+
+OF_BOOLEANS = "x != y is true where booleans differ, and x * 1 makes numbers of them"
+"""The hint where booleans are subtracted."""
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
 """The promoted type of an operand whose kind of number a function does not support."""
@@ -200,12 +204,13 @@ def _of_function(
             result_type = nearest(np.asarray(function(*samples)).dtype)
     except (TypeError, ValueError, OverflowError) as error:
         of_bits = bool(kinds) and set(kinds) <= {"b", "i"}
+        reason = OF_BOOLEANS if function is SUB.numpy else str(error).splitlines()[0]
         raise ValueTypeError(
             f"NumPy has no {name} of these operands",
             where=where,
             expected="booleans or integers" if of_bits else "operands of other types",
             found=" and ".join(op.value if isinstance(op, DType) else repr(op) for op in operands),
-            hint=OF_BITS if of_bits else str(error).splitlines()[0],
+            hint=OF_BITS if of_bits else reason,
         ) from error
     assert result_type is not None
     # For two booleans, or small constants, NumPy returns small integers and half floats.

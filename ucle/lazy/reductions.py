@@ -116,7 +116,9 @@ def softmax(tensor: Lazy, axis: AxisLike) -> Lazy:
     Source: transformer attention, as in the SparseEinSum paper, section 2.
     """
     place = find_axis(tensor, axis, "softmax")
-    shifted = elementwise(SUB.name, tensor, reduce_tensor(MAX.name, tensor, place, keepdims=True))
+    greatest = reduce_tensor(MAX.name, tensor, place, keepdims=True)
+    # As a float, since booleans have no difference.
+    shifted = elementwise(SUB.name, tensor, elementwise(MULT.name, greatest, 1.0))
     powers = elementwise(EXP.name, shifted)
     return elementwise(DIV.name, powers, reduce_tensor(SUM.name, powers, place, keepdims=True))
 

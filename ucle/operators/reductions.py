@@ -246,7 +246,8 @@ LOGSUMEXP = Reduce(
     undefined_somewhere=True,
     select=WHEN_LOWEST,
     # The greatest term is taken out, so that no power overflows; where it is infinite, nothing is.
-    definition="log(sum(exp(x - finite(max(x))))) + finite(max(x))",
+    # It is a float, as booleans have no difference.
+    definition="log(sum(exp(x - finite(max(x)) * 1.0))) + finite(max(x))",
     derivative="g * exp(min(x - finite(z), 0))",
 )
 

@@ -373,7 +373,7 @@ def _fold_axes(
     if operator == "logsumexp":
         last = np.moveaxis(array, axes, range(len(axes)))
         flat = last.reshape(-1, *last.shape[len(axes) :])
-        return function(flat.astype(np.float64) if array.dtype.kind == "i" else flat, axis=0)
+        return function(flat.astype(np.float64) if array.dtype.kind in "bi" else flat, axis=0)
     return function(array, axis=axes)
 
 

@@ -256,12 +256,13 @@ FOLDS: dict[str, Meaning] = {
     "all": Meaning(np.all, "bifc"),
     "mean": Meaning(np.mean, "bifc"),
     "count": Meaning(np.count_nonzero, "bifc"),
-    "logsumexp": Meaning(np.logaddexp.reduce, "if"),
+    "logsumexp": Meaning(np.logaddexp.reduce),
 }
 
 
 def _log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
-    return x - np.logaddexp.reduce(x, axes, keepdims=True)
+    numbers = x.astype(np.float64) if x.dtype.kind == "b" else x
+    return numbers - np.logaddexp.reduce(numbers, axes, keepdims=True)  # type: ignore[no-any-return]
 
 
 def _standardize(x: Array, axes: tuple[int, ...], least: float = 0.0) -> Array:
