@@ -303,6 +303,41 @@ def test_steps_follow_the_data(connection: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.turns(3)
 @pytest.mark.sample(1)
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("series", [(), ("who",)])
+def test_empty_tables(series: tuple[str, ...], connection: duckdb.DuckDBPyConnection) -> None:
+    columns = ["day DATE", *(f"{name} VARCHAR" for name in series), "v DOUBLE"]
+    connection.execute(f"CREATE OR REPLACE TABLE nothing ({', '.join(columns)})")
+    x = ucle.tensor("nothing", axes=("day", *series))
+    methods = ["sum", "mean", "min", "max", "count", "std", "var"]
+    for stored in (False, True):
+        for groups, more in (
+            (x.rolling(3, "day", stored=stored), []),
+            (x.rolling("3d", "day", stored=stored), []),
+            (x.resample("1mo", "day", stored=stored), ["first", "last"]),
+            (x.resample("1mo", "day", stored=stored, empty=False), ["first", "last"]),
+        ):
+            for name in [*methods, *more]:
+                found = getattr(groups, name)().to_numpy(connection)
+                assert found.shape == (0,) * (1 + len(series)), (stored, name)
+
+
+def test_tables_that_are_emptied_and_filled(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE OR REPLACE TABLE later (day DATE, v DOUBLE)")
+    greatest = ucle.tensor("later", axes=("day",)).rolling("2d", "day").max()
+    program = greatest.program(connection)
+    rows = "('2024-01-01', -3), ('2024-01-02', -5)"
+    for statement, expected in (
+        ("DELETE FROM later", []),
+        (f"INSERT INTO later VALUES {rows}", [-3, -3]),
+        ("DELETE FROM later", []),
+    ):
+        connection.execute(statement)
+        with program.execute(connection) as result:
+            assert result["out"].to_numpy().tolist() == expected
+
+
 def test_empty_steps(connection: duckdb.DuckDBPyConnection) -> None:
     """As in pandas they have the sum and the count 0, and NaN otherwise."""
     days = pd.to_datetime(["2024-01-30", "2024-01-31", "2024-04-02"])

@@ -376,7 +376,8 @@ def _after_reduction(
             covered = NOTHING
         size = math.prod(label.bound for label in over)
         values = reduce_values(reduce, values, fill, size, dtype)
-        fill = _reduced_fill(fill, size, over, reduce, dtype, span)
+        needed = all(label.bound for label in labels)
+        fill = _reduced_fill(fill, size, over, reduce, dtype, span, needed)
     if covered.is_everywhere(labels):
         values = replace(values, full=True)
     places, known = (
@@ -402,9 +403,17 @@ def _find_reduced_labels(every: Labels, output: Labels) -> Labels:
 
 
 def _reduced_fill(
-    fill: Scalar, size: int, over: Labels, operator: Reduce, dtype: DType, span: Span | None
+    fill: Scalar,
+    size: int,
+    over: Labels,
+    operator: Reduce,
+    dtype: DType,
+    span: Span | None,
+    needed: bool,
 ) -> Scalar:
-    """Return the value of a cell whose whole fibre is fill."""
+    """Return the value of a cell whose whole fibre is fill; `needed` is False if there is none."""
+    if not size and not needed:
+        return dtype.scalar(0)
     if not size and (operator.needs_one or operator.identity is None):
         raise BoundError(
             f"the {operator.name} of nothing is not defined",

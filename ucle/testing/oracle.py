@@ -370,6 +370,9 @@ def _fold_axes(
 ) -> Any:
     if operator == "count":
         return np.sum(array != 0, axis=axes)
+    shape = tuple(size for axis, size in enumerate(array.shape) if axis not in axes)
+    if 0 in shape:  # NumPy refuses the maximum of nothing even if the result has no entry
+        return np.zeros(shape, function(np.ones(1, array.dtype)).dtype)
     if operator == "logsumexp":
         last = np.moveaxis(array, axes, range(len(axes)))
         flat = last.reshape(-1, *last.shape[len(axes) :])
