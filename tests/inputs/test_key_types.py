@@ -229,3 +229,35 @@ def test_symmetric_tables_of_two_widths(routes: Routes) -> None:
                 program = ucle.einsum_program("T[i] += A[i,j]", A=both, database=connection)
                 with program.execute() as result:
                     assert result["T"].to_numpy().tolist() == [1.0, 11.0, 10.0]
+
+
+@pytest.mark.parametrize("type_", ["UUID", "UBIGINT", "BIGINT", "TIME", "TIMESTAMPTZ", "TIMESTAMP"])
+def test_coordinates_of_each_type_are_selected(
+    type_: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """A single one, and several, as Python has them."""
+    written = {
+        "UUID": ["00000000-0000-0000-0000-000000000001", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
+        "UBIGINT": ["5", "18446744073709551615"],
+        "BIGINT": ["-9223372036854775807", "9223372036854775807"],
+        "TIME": ["00:00:00", "23:59:59.999999"],
+        "TIMESTAMPTZ": ["1895-03-01 01:02:03+02", "2024-01-01 00:00:00-05"],
+        "TIMESTAMP": ["1895-03-01 01:02:03.000004", "2024-01-01 00:00:00"],
+    }[type_]
+    rows = ", ".join(f"('{key}'::{type_}, {n}.5)" for n, key in enumerate(written))
+    connection.execute(f"CREATE OR REPLACE TABLE typed AS FROM (VALUES {rows}) t(k, v)")
+    keys = [row[0] for row in connection.execute("SELECT k FROM typed ORDER BY k").fetchall()]
+    spec = ucle.table("typed", ["k"], "v", coordinates="dictionary")
+    x = ucle.tensor(spec, axes=("k",), database=connection)
+    for n, key in enumerate(keys):
+        assert x.sel(k=key).item() == n + 0.5
+        assert x.sel(k=[key]).to_numpy().tolist() == [n + 0.5]
+    assert x.sel(k=keys).to_numpy().tolist() == [0.5, 1.5]
+    with pytest.raises(errors.LabelError, match="twice"):
+        x.sel(k=[keys[0], keys[0]])
+
+
+def test_integers_beyond_64_bits_are_no_coordinates_to_select() -> None:
+    x = ucle.tensor(pa.table({"k": [1], "v": [1.0]}), axes=("k",))
+    with pytest.raises(errors.LabelError, match=r"64 bits(.|\n)*VARCHAR"):
+        x.sel(k=2**64)

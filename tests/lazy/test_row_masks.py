@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.errors import ArgumentTypeError, LabelError
+from ucle.errors import ArgumentTypeError, LabelError, UnsupportedError
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -49,5 +49,10 @@ def test_errors() -> None:
         x[ucle.array([True], axes=("other",))]
     with pytest.raises(LabelError, match="without"):
         x[ucle.array([True, False])]
-    with pytest.raises(ArgumentTypeError, match="cannot be indexed"):
-        x.unnamed()[x.unnamed() > 1]
+    bare = x.unnamed()
+    with pytest.raises(ArgumentTypeError, match=r"mask(.|\n)*axes with names(.|\n)*ucle\.where"):
+        bare[bare > 1]
+    with pytest.raises(UnsupportedError, match=r"mask(.|\n)*ucle\.where"):
+        bare[np.array([[True, False]])]
+    with pytest.raises(ArgumentTypeError, match=r"one of float64(.|\n)*astype"):
+        bare[bare]

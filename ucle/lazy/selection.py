@@ -30,6 +30,13 @@ from ucle.lazy.elementwise import check_names, elementwise, ones
 from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.operators import PICK, WHEN
 
+MASKED = (
+    "ucle.where(mask, t, 0) is t where the mask is true and 0 elsewhere, in the shape of t; "
+    "t.to_numpy()[mask.to_numpy()] has the selected entries alone, and "
+    "ucle.mean(t, where=mask) is their mean"
+)
+"""The hint for masks of tensors whose axes have no names."""
+
 
 def index_tensor(tensor: Lazy, key: Any) -> Lazy:
     """``t[key]`` with integers, slices, lists of positions, an ellipsis and None, as in NumPy.
@@ -197,7 +204,7 @@ def _check_key(key: Any, tensor: Lazy, place: int | None) -> None:
             where="[...]",
             expected="integers, slices, or a list of positions",
             found=f"an array of {np.asarray(key).dtype}, {np.ndim(key)} axes",
-            hint="ucle.where(condition, t, 0) keeps the entries that meet a condition",
+            hint=MASKED,
         )
     shown = repr(key).splitlines()[0][:80]
     hint = (
@@ -323,14 +330,21 @@ def check_entries(dtype: np.dtype[Any] | None) -> None:
     Raises:
         ArgumentTypeError: they are not integers.
     """
+    if dtype is not None and dtype.kind == "b":
+        raise ArgumentTypeError(
+            "how many entries a mask selects is known only when it is computed",
+            where="[...]",
+            expected="a tensor of integers, or axes with names, for which t[mask] keeps the shape",
+            found="a mask",
+            hint=MASKED,
+        )
     if dtype is not None and dtype.kind != "i":
         raise ArgumentTypeError(
             "a tensor cannot be indexed by this",
             where="[...]",
             expected="a tensor of integers",
             found=f"one of {dtype}",
-            hint="ucle.where(condition, t, 0) keeps the entries that meet a condition, in the "
-            "shape of t; where(...).sum() / condition.sum() is their mean",
+            hint="t.astype('int64') makes integers of whole numbers",
         )
 
 
@@ -478,8 +492,10 @@ def _slice_axis(tensor: Lazy, place: int, key: slice, where: str) -> Lazy:
 def _coordinates(picked: Any, where: str) -> pa.Array:
     """Convert coordinates to a column."""
     values = [_python_value(value) for value in picked]
+    whole = all(type(value) is int for value in values)
+    unsigned = whole and max(values, default=0) >= 2**63
     try:
-        column = pa.array(values)
+        column = pa.array(values, pa.uint64() if unsigned else None)
     except (
         pa.ArrowInvalid,
         pa.ArrowTypeError,
@@ -489,9 +505,11 @@ def _coordinates(picked: Any, where: str) -> pa.Array:
         raise LabelError(
             "these are not coordinates",
             where=where,
-            expected="strings, dates or integers, all of one type",
+            expected="strings, dates or integers of at most 64 bits, all of one type",
             found=repr(values)[:80],
-            hint=str(error).splitlines()[0],
+            hint="a view with the column as VARCHAR has names to select"
+            if whole
+            else str(error).splitlines()[0],
         ) from error
     if column.null_count or pa.types.is_nested(column.type):
         raise LabelError(
@@ -515,7 +533,7 @@ def _python_value(value: Any) -> Any:
 def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, where: str) -> Lazy:
     """Join with the selected coordinates of a table's axis, which the axis keeps."""
     axis, new = tensor.axes[place], len(tensor.axes)
-    if len(values.unique()) < len(values):
+    if len(set(values.to_pylist())) < len(values):  # Arrow has no `unique` of UUIDs
         raise LabelError(
             "a coordinate is given twice",
             where=where,
