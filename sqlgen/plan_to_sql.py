@@ -34,6 +34,7 @@ from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.lookup_joins import look_up
 from ucle.sqlgen.missing_tuples import densify, fill_value
 from ucle.sqlgen.operand_aliases import Side, choose_alias, choose_aliases, find_column, find_step
+from ucle.sqlgen.paired_scans import scan_pairs
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, reduce_sql, repeat_sql
 from ucle.sqlgen.scans import scan_prefixes
@@ -59,7 +60,7 @@ from ucle.sqlgen.sql_trees import (
     table,
     when,
 )
-from ucle.sqlgen.table_scans import scan_pairs, scan_table
+from ucle.sqlgen.table_scans import scan_table
 from ucle.sqlgen.time_windows import aggregate_steps, aggregate_windows, column_of_times
 from ucle.sqlgen.top_k import first_entries
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from ucle.ir.fills import JoinKind
 from ucle.ir.tensor_types import TensorType
-from ucle.plan.relation_nodes import PAIRED, PairedScan, TableScan
+from ucle.plan.relation_nodes import TableScan
 from ucle.plan.sources import TableSource
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.compressed_arrays import END, compress_runs
@@ -28,7 +27,6 @@ from ucle.sqlgen.input_tables import (
     key_value,
     list_value,
     placed_list,
-    row_value,
     scalar_value,
     source_table,
     sum_duplicates,
@@ -107,44 +105,6 @@ def scan_table(
         return query.having(differs(summed, type_), copy=False) if keys else query
     query = query.select(add_alias(value, VALUE), copy=False)
     return query.where(differs(value, type_), copy=False)
-
-
-def scan_pairs(pair: PairedScan, kernels: KernelCalls, prefix: str) -> exp.Select:
-    """Return the query that reads an input table with the values of two tensors.
-
-    A row is a tuple if a tensor of which the join requires an entry has one there.
-    """
-    scan, other = pair.scan, pair.other
-    source, name = scan.source, other.source.value
-    alias = choose_alias(scan) if any(source.encoded) else None
-    stored: list[exp.Expr | None] = [None]  # every row has an array
-    if scan.layout.scalar:
-        query, keys = scan_keys(scan, whole_table(source, prefix, alias), alias, prefix)
-        value = row_value(source, alias)
-        query = query.select(*keys, add_alias(value, VALUE), copy=False)
-        stored = [differs(value, scan.type)]
-    else:
-        query = scan_table(scan, kernels, prefix, () if name is None else (name,))
-    value = row_value(other.source, alias)
-    query = query.select(add_alias(value, PAIRED), copy=False)
-    stored.append(differs(value, other.type))
-    return _filter_rows(query, pair.kind, stored)
-
-
-def _filter_rows(
-    query: exp.Select, kind: JoinKind, stored: Sequence[exp.Expr | None]
-) -> exp.Select:
-    """Return the rows that a join has, given where each side stores an entry (None: everywhere)."""
-    left, right = stored
-    needed = {
-        JoinKind.INNER: (left, right),
-        JoinKind.LEFT: (left,),
-        JoinKind.RIGHT: (right,),
-        JoinKind.FULL: (),
-    }[kind]
-    if kind is JoinKind.FULL and left is not None and right is not None:
-        needed = (exp.or_(left, right, copy=False),)
-    return query.where(*(x for x in needed if x is not None), copy=False)
 
 
 def _scan_runs(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select:

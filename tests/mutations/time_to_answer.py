@@ -139,8 +139,8 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
     Mutation(
         "alike-in-each-run",
         "ucle/optimiser/known_prices.py",
-        "type_.dtype, fixed, *seen",
-        "type_.dtype, *seen",
+        "type_.dtype, fixed, rows, *seen",
+        "type_.dtype, rows, *seen",
         "what is computed in each run has the price of what is computed once",
         (f"{PRICES}::test_known_prices_are_those_computed_anew[3-False]",),
     ),
@@ -667,9 +667,9 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
     ),
     Mutation(
         "pairs-of-two-entries",
-        "sqlgen/table_scans.py",
-        "needed = (exp.or_(left, right, copy=False),)",
-        "needed = left, right",
+        "sqlgen/paired_scans.py",
+        "exp.or_(left, right, copy=False)",
+        "exp.and_(left, right, copy=False)",
         "a sum has no entry where one of two columns is 0",
         ("tests/plan/test_pair_scans.py::test_what_is_stored[native-table]",),
     ),

@@ -107,7 +107,8 @@ class Prices:
                 signature = self._sign(number)
             else:
                 seen = sized.statistics.signature(name)
-                signature = self._sign(type_.shape, type_.dtype, fixed, *seen)
+                rows = sized.row_tables.get(name)
+                signature = self._sign(type_.shape, type_.dtype, fixed, rows, *seen)
             self._tensors[number] = signature
         return signature
 

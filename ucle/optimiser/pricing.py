@@ -335,9 +335,10 @@ class CostedProgram(SizedProgram):
         return len(read) == 2 and len(rows) == len(keys) == 1 and None not in rows and scalar
 
     def _stored_rows(self, operand: Operand, layout: Layout) -> Hashable | None:
-        """Return what the rows of an input are that is read as it is stored."""
+        """Return the rows of which table hold the tuples of an operand, if it is read as it is."""
         stored = self.stored.get(operand.tensor)
-        return stored.rows if stored is not None and layout in stored.layouts else None
+        as_it_is = layout.scalar if stored is None else layout in stored.layouts
+        return self.row_tables.get(operand.tensor) if as_it_is else None
 
     def _built(self, vertex: Vertex, decomposition: Decomposition) -> tuple[float, float]:
         """Return the bytes that a join by keys puts into a hash table, and the tuples.

@@ -7,7 +7,8 @@ Prices (`ucle.optimiser.pricing`), limits (`ucle.optimiser.limits`) and repartit
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Decomposition, Layout
@@ -30,6 +31,25 @@ class SizedProgram:
     stored: Mapping[str, StoredInput]
     profile: Profile
     resources: Resources
+
+    @cached_property
+    def row_tables(self) -> Mapping[str, Hashable]:
+        """The rows of which table the entries of a tensor are in (`ucle.plan.pair_scans`).
+
+        Tensors that are columns of a table are in it, and what is computed from them entry by
+        entry.
+        """
+        found = {x: each.rows for x, each in self.stored.items() if each.rows is not None}
+        for vertex in self.program.vertices if found else ():
+            if not vertex.is_product or vertex.reduced:
+                continue
+            rows = {
+                found.get(operand.tensor) if operand.names == vertex.names else None
+                for operand in vertex.inputs
+            }
+            if len(rows) == 1 and (table := rows.pop()) is not None:
+                found[vertex.name] = table
+        return found
 
     def rows(self, name: str, layout: Layout) -> float:
         """Return the estimated number of tuples of a tensor in a layout."""

@@ -114,10 +114,12 @@ def _check_node(node: plans.Relation) -> None:
             _check_reindex(node)
         case plans.ColumnExpressions():
             _check_columns(node)
-        case plans.PairedScan(scan, other):
-            assert other.layout.scalar, "arrays beside other values"
-            assert scan.source.origin == other.source.origin, "rows of two tables"
-            assert len(scan.layout.promoted) == len(other.layout.promoted), "rows with other keys"
+        case plans.PairedScan(first, second):
+            scans = [x for x in nodes(node) if isinstance(x, plans.TableScan)]
+            assert second.layout.scalar, "arrays beside other values"
+            assert len({x.source.origin for x in scans}) == 1, "rows of several tables"
+            assert len({x.source.keys for x in scans}) == 1, "rows with other keys"
+            assert len(first.layout.promoted) == len(second.layout.promoted)
         case plans.PrefixScan():
             _check_running(node)
         case plans.TopKEntries():

@@ -1,9 +1,9 @@
 """Read a table once for two tensors that are joined row by row.
 
-The features of a row and what is to be predicted from them, or a weight and what it weighs, are
-often columns of one table, and so two inputs with the same keys. A join by all of these keys pairs
+The features of a row and what is to be predicted from them, or a price, a quantity and a discount,
+are often columns of one table, and so inputs with the same keys. A join by all of these keys pairs
 each row with itself, as no two rows have the same. DuckDB would build a hash table of one input to
-find this out.
+find this out. What is computed from such tensors entry by entry has the same rows.
 
 What goes in: a plan whose steps are statements, with the scans of tables as views inside. What
 comes out: the plan in which such a join reads two columns of one view.
@@ -24,6 +24,7 @@ from ucle.plan.relation_nodes import (
     Aggregate,
     Compute,
     Join,
+    MaskedJoin,
     PairedScan,
     Read,
     Relation,
@@ -33,11 +34,17 @@ from ucle.plan.relation_tree import inputs, nodes, reads, with_inputs
 from ucle.plan.sources import CsvFile, InMemory, Nulls, Origin, TableName, TableSource
 from ucle.plan.steps import Plan, Role, Step
 
+MOST_COLUMNS = 8
+"""The most columns of one view: what says which rows are stored names each of them once more."""
+
 
 def pair_scans(plan: Plan, context: PassContext) -> Plan:
-    """Return the plan with one scan of a table where two of its columns are joined by all keys."""
+    """Return the plan with one scan of a table where its columns are joined by all keys."""
     taken = frozenset(map(fold_name, _names(plan)))
-    steps = (x if x.rounds or not x.views else _Statement(x, taken).paired() for x in plan.steps)
+    steps = (
+        step if step.rounds or not step.views else _Statement(step, taken, context).paired()
+        for step in plan.steps
+    )
     return replace(plan, steps=tuple(steps))
 
 
@@ -59,20 +66,24 @@ class _Statement:
 
     step: Step
     taken: frozenset[str]
+    context: PassContext
 
     def paired(self) -> Step:
         """Return the step with views that are pairs of scans, and without those no longer read."""
-        scans = {x.name: x for x in self.step.views if _is_scan(x)}
+        rows = self._rows()
         made: dict[PairedScan, Step] = {}
 
         def pair(relation: Relation, children: list[Relation]) -> Relation:
             same = with_inputs(relation, children)
             match same:
                 case Aggregate(Compute(Join(_, Read() as left, Read() as right) as joined)):
-                    sides = scans.get(left.step), scans.get(right.step)
+                    sides = rows.get(left.step), rows.get(right.step)
                     if (found := _pair(joined, *sides)) is not None:
-                        step = made.setdefault(found.scan, self._view(found, made))
-                        within = found.join(joined, step.name)
+                        scan, turned = found
+                        if scan not in made:
+                            tensors = (right, left) if turned else (left, right)
+                            made[scan] = self._view(scan, *(x.tensor for x in tensors), made)
+                        within = _within(joined, made[scan].name, turned=turned)
                         return replace(same, input=replace(same.input, input=within))
             return same
 
@@ -82,76 +93,107 @@ class _Statement:
         ]
         if not made:
             return self.step
-        read = {name for part in parts for name in reads(part.relation)}
         *views, step = parts
-        kept = (x for x in views if x.name in read or x.name not in scans)
-        return replace(step, views=(*made.values(), *kept))
+        return replace(step, views=tuple(_still_read([*made.values(), *views], step)))
 
-    def _view(self, found: _Pair, made: Mapping[PairedScan, Step]) -> Step:
+    def _rows(self) -> dict[str, Relation]:
+        """Return the views whose tuples are rows of one table, as relations over its scans."""
+        found: dict[str, Relation] = {}
+        for view in self.step.views:
+            relation = view.relation
+            if view.role is not Role.VIEW:
+                continue
+            if isinstance(relation, TableScan):
+                if find_rows(relation.source) is not None:
+                    found[view.name] = relation
+            elif isinstance(relation, Aggregate) and self._is_entrywise(relation):
+                sides = [found.get(x.step) for x in inputs(relation) if isinstance(x, Read)]
+                whole = [x for x in sides if x is not None and x.layout.scalar]
+                if len(whole) == len(inputs(relation)) and _same_rows(*whole):
+                    found[view.name] = with_inputs(relation, whole)
+        return found
+
+    def _is_entrywise(self, node: Aggregate) -> bool:
+        """Return whether each tuple is a number computed from one tuple of each input.
+
+        A long expression stays in a view of its own, where it is written once.
+        """
+        source = node.input.input
+        if node.operation is not None or not node.layout.scalar or node.input.kernel.name:
+            return False
+        if isinstance(source, MaskedJoin):
+            return False
+        keys = tuple(node.labels[axis] for axis in node.layout.promoted)
+        own = (
+            source.matched_keys
+            if isinstance(source, Join)
+            else tuple(node.input.labels[axis] for axis in source.layout.promoted)
+        )
+        written = self.context.expression(node.input, node.type.dtype)
+        return own == keys and written is not None and max(written.uses) == 1
+
+    def _view(
+        self, scan: PairedScan, one: str, other: str, made: Mapping[PairedScan, Step]
+    ) -> Step:
         """Return the view of a pair under a name of its own."""
         taken = {*self.taken, *(fold_name(view.name) for view in made.values())}
-        (name,) = unique_names(["_and_".join(found.tensors)], taken)
-        comment = f"{name}: {' and '.join(found.tensors)}, from the same rows"
-        return Step(name, found.tensors[0], Role.VIEW, found.scan, comment)
+        (name,) = unique_names([f"{one}_and_{other}"], taken)
+        return Step(name, one, Role.VIEW, scan, f"{name}: {one} and {other}, from the same rows")
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """The scan of both sides of a join, and the tensors in its columns.
+def _still_read(views: list[Step], step: Step) -> Iterator[Step]:
+    """Yield the views that a step reads, directly or not."""
+    needed, kept = set(reads(step.relation)), list[Step]()
+    for view in reversed(views):
+        if view.name in needed:
+            needed.update(reads(view.relation))
+            kept.append(view)
+    yield from reversed(kept)
 
-    `turned` is True if the first of them is the right side.
-    """
 
-    scan: PairedScan
-    tensors: tuple[str, str]
-    turned: bool
-
-    def join(self, joined: Join, step: str) -> Join:
-        """Return the join as one of two columns of a step."""
-        assert isinstance(joined.left, Read)
-        assert isinstance(joined.right, Read)
-        columns = (PAIRED, None) if self.turned else (None, PAIRED)
-        left, right = (
-            replace(side, step=step, column=each)
-            for side, each in zip((joined.left, joined.right), columns, strict=True)
-        )
-        return replace(joined, left=left, right=right)
+def _within(joined: Join, step: str, *, turned: bool) -> Join:
+    """Return a join as one of two columns of a step."""
+    assert isinstance(joined.left, Read)
+    assert isinstance(joined.right, Read)
+    columns = (PAIRED, None) if turned else (None, PAIRED)
+    left, right = (
+        replace(side, step=step, column=each)
+        for side, each in zip((joined.left, joined.right), columns, strict=True)
+    )
+    return replace(joined, left=left, right=right)
 
 
 _TURNED = {JoinKind.LEFT: JoinKind.RIGHT, JoinKind.RIGHT: JoinKind.LEFT}
 
 
-def _pair(joined: Join, left: Step | None, right: Step | None) -> _Pair | None:
-    """Return the scan of both sides of a join, if they are numbers or arrays of the same rows."""
+def _pair(
+    joined: Join, left: Relation | None, right: Relation | None
+) -> tuple[PairedScan, bool] | None:
+    """Return the scan of both sides of a join, and whether the right one comes first in it.
+
+    None if they are not numbers, or an array and a number, of the same rows.
+    """
     if left is None or right is None or left is right or not joined.matched_keys:
         return None
-    assert isinstance(left.relation, TableScan)
-    assert isinstance(right.relation, TableScan)
-    if (scans := _read_alike(left.relation, right.relation)) is None:
+    if not _same_rows(left, right) or len(_scans(left, right)) > MOST_COLUMNS:
         return None
-    one, other = scans
-    if _may_stand_beside(one, other):
-        return _Pair(PairedScan(one, other, joined.kind), (left.tensor, right.tensor), False)
-    if _may_stand_beside(other, one):
-        kind = _TURNED.get(joined.kind, joined.kind)
-        return _Pair(PairedScan(other, one, kind), (right.tensor, left.tensor), True)
+    left, right = _reading_one_relation(left, right)
+    if _may_stand_beside(left, right):
+        return PairedScan(left, right, joined.kind), False
+    if _may_stand_beside(right, left):
+        return PairedScan(right, left, _TURNED.get(joined.kind, joined.kind)), True
     return None
 
 
-def _is_scan(view: Step) -> bool:
-    return view.role is Role.VIEW and isinstance(view.relation, TableScan)
+def _scans(*relations: Relation) -> list[TableScan]:
+    return [x for each in relations for x in nodes(each) if isinstance(x, TableScan)]
 
 
-def _read_alike(one: TableScan, other: TableScan) -> tuple[TableScan, TableScan] | None:
-    """Return two scans that read one relation by the same keys, of which each row has its own."""
-    rows = find_rows(one.source)
-    if rows is None or rows != find_rows(other.source) or _numbers(one) != _numbers(other):
-        return None
-    origin = _unite(one.source, other.source)
-    if origin is None:
-        return None
-    first, second = (replace(x, source=replace(x.source, origin=origin)) for x in (one, other))
-    return first, second
+def _same_rows(*relations: Relation) -> bool:
+    """Return whether relations over scans read one relation by the same keys."""
+    scans = _scans(*relations)
+    keys = [(find_rows(scan.source), _numbers(scan)) for scan in scans]
+    return all(x == keys[0] for x in keys) and _unite([x.source for x in scans]) is not None
 
 
 def find_rows(source: TableSource) -> Hashable | None:
@@ -178,27 +220,58 @@ def _numbers(scan: TableScan) -> list[tuple[str | None, bool]]:
     return [(axes[n].dictionary, n in scan.unnumbered) for n in scan.layout.promoted]
 
 
-def _unite(one: TableSource, other: TableSource) -> Origin | None:
-    """Return the relation that two sources of the same rows read; None if it is not one.
+def _reading_one_relation(left: Relation, right: Relation) -> tuple[Relation, Relation]:
+    """Return relations over scans of the same rows, all of which read the same columns."""
+    origin = _unite([x.source for x in _scans(left, right)])
+    assert origin is not None
+
+    def read(relation: Relation, children: list[Relation]) -> Relation:
+        if isinstance(relation, TableScan):
+            return replace(relation, source=replace(relation.source, origin=origin))
+        return with_inputs(relation, children)
+
+    one, other = (fold(each, inputs, read) for each in (left, right))
+    return one, other
+
+
+def _unite(sources: list[TableSource]) -> Origin | None:
+    """Return the relation that all sources of the same rows read; None if it is not one.
 
     In a text file, a column that a source does not read is text for it, whatever it holds.
     """
-    first, second = one.origin, other.origin
-    if not isinstance(first, CsvFile) or not isinstance(second, CsvFile):
-        return first
-    types, mine, others = dict(second.columns), _read_columns(one), _read_columns(other)
-    for name, type_ in first.columns:
-        if name in mine:
-            if name in others and types[name] != type_:
-                return None
-            types[name] = type_
-    return replace(second, columns=tuple(types.items()))
+    origin = sources[0].origin
+    if not isinstance(origin, CsvFile):
+        return origin
+    types, known = dict(origin.columns), set[str]()
+    for source in sources:
+        assert isinstance(source.origin, CsvFile)
+        for name, type_ in source.origin.columns:
+            if name in _read_columns(source):
+                if name in known and types[name] != type_:
+                    return None
+                types[name] = type_
+                known.add(name)
+    return replace(origin, columns=tuple(types.items()))
 
 
 def _read_columns(source: TableSource) -> set[str]:
     features = source.features
     named = () if features is None else (*features.numbers, *features.categories)
     return {*source.columns, *source.wide, *named}
+
+
+def _may_stand_beside(first: Relation, second: Relation) -> bool:
+    """Return whether the values of a relation can be columns beside the rows of another one."""
+    if not all(map(_is_number, _scans(second))):
+        return False
+    if first.layout.scalar:
+        return all(map(_is_number, _scans(first)))
+    if not isinstance(first, TableScan):
+        return False
+    source = first.source
+    taken = {fold_name(x) for x in (*source.keys, source.value) if x is not None}
+    columns = (x.source.value for x in _scans(second))
+    return all(x is None or fold_name(x) not in taken for x in columns)
 
 
 def _is_number(scan: TableScan) -> bool:
@@ -210,14 +283,3 @@ def _is_number(scan: TableScan) -> bool:
         and source.nulls is not Nulls.OBSERVED
         and not source.presence
     )
-
-
-def _may_stand_beside(scan: TableScan, other: TableScan) -> bool:
-    """Return whether the value of another scan can be a column beside the rows of a scan."""
-    if not _is_number(other):
-        return False
-    if scan.layout.scalar:
-        return _is_number(scan)
-    source, column = scan.source, other.source.value
-    taken = (*source.keys, *(() if source.value is None else (source.value,)))
-    return column is None or fold_name(column) not in map(fold_name, taken)

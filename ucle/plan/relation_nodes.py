@@ -53,29 +53,30 @@ PAIRED = "paired"
 class PairedScan:
     """An input table whose rows have an entry of two tensors each, read once for both.
 
-    The keys and the column of values are those of `scan`; the values of `other`, which are numbers,
-    are in the column `PAIRED`. The tuples are those of a join of `kind` by all keys: a value that
-    is not stored is the fill.
+    The sides are scans of the table, or computed from such scans entry by entry. The keys and the
+    column of values are those of the `first`; the values of the `second`, which are numbers, are in
+    the column `PAIRED`. The tuples are those of a join of `kind` by all keys: a value that is not
+    stored is the fill.
     """
 
-    scan: TableScan
-    other: TableScan
+    first: Relation
+    second: Relation
     kind: JoinKind
 
     @property
     def type(self) -> TensorType:
         """The type of the first tensor."""
-        return self.scan.type
+        return self.first.type
 
     @property
     def layout(self) -> Layout:
         """The layout of the first tensor."""
-        return self.scan.layout
+        return self.first.layout
 
     @property
-    def members(self) -> Mapping[str, TableScan]:
+    def members(self) -> Mapping[str, Relation]:
         """The column of the second tensor, as in `HeldRow`."""
-        return {PAIRED: self.other}
+        return {PAIRED: self.second}
 
 
 LISTED = "listed"

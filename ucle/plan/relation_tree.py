@@ -47,8 +47,8 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (source,)
         case ColumnExpressions(source) | ColumnOfTimes(source):
             return (source,)
-        case PairedScan(scan, other):
-            return (scan, other)
+        case PairedScan(first, second):
+            return (first, second)
         case WindowOfTimes(times, source):
             return (times,) if source is None else (times, source)
         case (
@@ -100,10 +100,8 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             assert isinstance(scan, TableScan)
             return replace(relation, input=scan)
         case PairedScan():
-            one, other = new
-            assert isinstance(one, TableScan)
-            assert isinstance(other, TableScan)
-            return replace(relation, scan=one, other=other)
+            first, second = new
+            return replace(relation, first=first, second=second)
     raise AssertionError("a relation that is made of nothing")
 
 
@@ -144,7 +142,7 @@ def _describe(relation: Relation, children: list[str]) -> str:
         case TableScan(source):
             return f"scan({source.origin})"
         case PairedScan():
-            return f"pairs of {children[0]}"
+            return f"rows of {children[0]} and {children[1]}"
         case Load(source):
             return f"load({source.tensor})"
         case Held():

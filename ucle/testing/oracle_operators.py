@@ -262,7 +262,7 @@ FOLDS: dict[str, Meaning] = {
 
 def _log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
     numbers = x.astype(np.float64) if x.dtype.kind == "b" else x
-    return numbers - np.logaddexp.reduce(numbers, axes, keepdims=True)  # type: ignore[no-any-return]
+    return numbers - np.logaddexp.reduce(numbers, axes, keepdims=True)
 
 
 def _standardize(x: Array, axes: tuple[int, ...], least: float = 0.0) -> Array:
