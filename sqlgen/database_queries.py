@@ -148,14 +148,16 @@ def _equal(values: Mapping[str, str]) -> exp.Expr:
 
 
 @cache  # run before every execution
-def catalogue_query(names: tuple[str, ...]) -> str:
+def catalogue_query(names: tuple[str, ...], *, schemas: bool = False) -> str:
     """Catalogue rows of the tables and views with these names, in any schema, and of all databases.
+
+    If `schemas` is true, there are rows of all schemas, too.
 
     The first column is the number of a database. In rows of tables and views, the next ones are
     database, schema, name, number and rows; a view has no rows (NULL). In those of databases, they
     are NULL, the file, which is NULL for one in memory, and the type; the last two columns are the
-    search path and the current database, which saves a query for them. DuckDB would take twice as
-    long to plan a join of both.
+    search path and the current database, which saves a query for them. In rows of schemas, all but
+    database and schema are NULL. DuckDB would take twice as long to plan a join of both.
     """
     listed = [exp.Literal.string(fold_name(name)) for name in names]
     parts = []
@@ -171,6 +173,10 @@ def catalogue_query(names: tuple[str, ...]) -> str:
     about += [exp.null(), exp.null(), *_search()]
     databases = table_function(function("duckdb_databases"), "databases")
     parts.append(select(*about).from_(databases))
+    if schemas:
+        place: list[exp.Expr] = [exp.null(), column("database_name"), column("schema_name")]
+        every = table_function(function("duckdb_schemas"), "schemas")
+        parts.append(select(*place, *(exp.null() for _ in range(5))).from_(every))
     return sql_text(exp.union(*parts, distinct=False))
 
 

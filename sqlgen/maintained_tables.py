@@ -154,6 +154,15 @@ def named_rows(rows: Rows, columns: Sequence[str], names: Sequence[str]) -> exp.
 
 
 @cached_rows
+def side_by_side(queries: Sequence[Rows]) -> exp.Select:
+    """Return a query with the columns of some queries, one after the other."""
+    query = select(exp.Star()).from_(subquery_of(queries[0], "side_0"))
+    for n, each in enumerate(queries[1:], 1):
+        query = query.join(subquery_of(each, f"side_{n}"), join_type="cross")
+    return query
+
+
+@cached_rows
 def rows_but_value(rows: Rows, value: Scalar) -> exp.Select:
     """Return the rows of a query whose ``val`` is another one; NaN is one value."""
     dtype = DType.COMPLEX128 if isinstance(value, complex) else DType.FLOAT64
@@ -319,10 +328,14 @@ def count_changed(
 ) -> str:
     """Return a query about rows of `changed_rows`: their number, and whether all were added.
 
-    Behind them stand the columns of `with_facts_of_keys`.
+    Behind them stand the columns of the table, as a list of their names and one of their types, and
+    the columns of `with_facts_of_keys`.
     """
     every = function("coalesce", function("bool_and", column(ADDED)), exp.true())
-    found = [exp.Count(this=exp.Star()), every]
+    names = [*keys, ADDED, *([DELTA] if differs_by else [])]
+    types = [function("typeof", function("any_value", column(x))) for x in names]
+    lists = [exp.array(*each, copy=False) for each in (list(map(text, names)), types)]
+    found = [exp.Count(this=exp.Star()), every, *lists]
     return with_facts_of_keys(found, table(*name), name, keys, positions, differs_by=differs_by)
 
 
@@ -457,6 +470,26 @@ def digests_of_tables(tables: Sequence[tuple[Name, Sequence[str]]]) -> str:
 
 
 @cached_text
+def digests_of_queries(queries: Sequence[tuple[Rows, bool]], columns: Sequence[str]) -> str:
+    """Return a query for the digests of queries with the same columns, in order.
+
+    Each is given with whether its first two numbers do, as those of `short_digests`: the third is
+    NULL then.
+    """
+    short = combined_digest(function("hash", *map(column, columns)))
+    return _in_order(
+        [
+            select(exp.Count(this=exp.Star()), short.copy(), exp.null()).from_(
+                subquery_of(rows, "rows")
+            )
+            if is_short
+            else digest_of(subquery_of(rows, "rows"), columns)
+            for rows, is_short in queries
+        ]
+    )
+
+
+@cached_text
 def short_digests(tables: Sequence[tuple[Name, Sequence[str]]]) -> str:
     """Return a query for the first two numbers of the digests of tables, in order.
 
@@ -523,6 +556,15 @@ def insert_texts(name: Name, columns: int) -> str:
     row = exp.Tuple(expressions=[exp.Placeholder() for _ in range(columns)])
     values = exp.Values(expressions=[row])
     return sql_text(exp.Insert(this=table(*name), expression=values))
+
+
+@cached_text
+def replace_text(name: Name, key: str, value: str, replaced: str) -> str:
+    """Return UPDATE of a column, by a text that is a parameter, where another one has a text."""
+    new = exp.EQ(this=column(replaced), expression=exp.Placeholder())
+    same = exp.EQ(this=column(key), expression=text(value))
+    where = exp.Where(this=same)
+    return sql_text(exp.Update(this=table(*name), expressions=[new], where=where))
 
 
 @cached_text

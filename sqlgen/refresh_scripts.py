@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from ucle.sqlgen.cached_texts import Rows, cached_rows, cached_text, rows_of, subquery_of, text_of
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.input_queries import digest_of
-from ucle.sqlgen.maintained_tables import Name
+from ucle.sqlgen.maintained_tables import NOW, Name
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
     column,
@@ -52,14 +52,45 @@ def create_notes(name: Name) -> str:
 @cached_text
 def insert_notes(name: Name, count: int) -> str:
     """Return INSERT of a number of notes, whose values are parameters, one note after another."""
-    rows = [exp.Tuple(expressions=[exp.Placeholder() for _ in NOTES]) for _ in range(count)]
-    return sql_text(exp.Insert(this=table(*name), expression=exp.Values(expressions=rows)))
+    values = exp.Values(expressions=_values(count))
+    return sql_text(exp.Insert(this=table(*name), expression=values))
 
 
 @cached_text
-def notes_of(name: Name, program: str) -> str:
-    """Return a query for the notes about a program."""
-    return sql_text(select(*map(column, NOTES)).from_(table(*name)).where(_is("program", program)))
+def replace_notes(name: Name, count: int) -> str:
+    """Return UPDATE of a number of notes that are there; parameters are those of INSERT."""
+    *_, own = name
+    same = [exp.EQ(this=column(x, own), expression=column(x, NOW)) for x in NOTES[:2]]
+    names = exp.TableAlias(this=identifier(NOW), columns=[identifier(x) for x in NOTES])
+    changed = exp.Update(
+        this=table(*name),
+        expressions=[exp.EQ(this=column(x), expression=column(x, NOW)) for x in NOTES[2:]],
+        where=exp.Where(this=exp.and_(*same, copy=False)),
+    )
+    return sql_text(changed.from_(exp.Values(expressions=_values(count), alias=names)))
+
+
+def _values(count: int) -> list[exp.Tuple]:
+    return [exp.Tuple(expressions=[exp.Placeholder() for _ in NOTES]) for _ in range(count)]
+
+
+@cached_text
+def description_and_notes(registry: Name, columns: Sequence[str], name: Name, program: str) -> str:
+    """Return a query for the description of a program, and the notes about it.
+
+    The columns are the description, which is NULL in notes, and those of notes.
+
+    Args:
+        registry: the table of descriptions.
+        columns: its columns of names and of descriptions.
+        name: the table of notes.
+        program: the name of the program.
+    """
+    key, described = columns
+    one = select(column(described), *(exp.null() for _ in NOTES)).from_(table(*registry))
+    others = select(exp.null(), *map(column, NOTES)).from_(table(*name))
+    sides = one.where(_is(key, program)), others.where(_is("program", program))
+    return sql_text(exp.union(*sides, distinct=False))
 
 
 def _is(name: str, value: str) -> exp.Expr:

@@ -157,12 +157,24 @@ def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
 
 def in_transaction(session: Session) -> bool:
     """True if a transaction is open on the session's connection."""
+    if session.transaction:
+        return True
     return session.look_once("transaction", (None,), lambda _: {None: _is_open(session)})[None]
 
 
 def _is_open(session: Session) -> bool:
     first, second = (session.fetch(transaction_query()) for _ in range(2))
     return first == second
+
+
+def opened_in_transaction(session: Session) -> bool:
+    """Return what `in_transaction` does; on a session that was just opened, by one query.
+
+    The statement that opened it is the first of the two that have the same number in a transaction.
+    """
+    if session.transaction or session.statements or session.number is None:
+        return in_transaction(session)
+    return session.fetch(transaction_query()) == [(session.number,)]
 
 
 def file_state(path: str) -> Version | None:

@@ -75,6 +75,8 @@ class Session:
         """The number of counted statements run here (`ucle.database.change_detection`)."""
         self.observed: dict[str, dict[Hashable, Any]] | None = None
         """Facts that hold for a while, by kind (`ucle.database.data_versions.observing`)."""
+        self.transaction = False
+        """True in a block that is known to be in one transaction (`ucle.run.write_table`)."""
         self.private = private
         """True for the database in memory in which only ucle creates objects and sets limits."""
         self.interruptible = True
@@ -108,6 +110,15 @@ class Session:
             self._lease.end()
         elif self.owned:
             self.connection.close()
+
+    def beside(self) -> Session:
+        """Return another session on the connection, for a program with a route of its own.
+
+        It closes nothing, and knows nothing but that the connection is open and was checked.
+        """
+        other = Session(self.connection, self.offered, self.reason, owned=False, turn=self._turn)
+        other.transaction = self.transaction
+        return other
 
     def release(self) -> None:
         """Detach the file of a database that ucle opened; temporary tables stay."""
@@ -432,6 +443,8 @@ class Session:
 
     def is_in_transaction(self, number: int) -> bool:
         """True if the last statement, which had this number, is in a transaction still open."""
+        if self.transaction:
+            return True
         if self.owned or self.private:
             return False
         if self.began is not None and self.began != number:  # all of a transaction have one

@@ -71,9 +71,11 @@ def find_relations(
 
 
 def _find_now(session: Session, names: Collection[TableName]) -> dict[TableName, Relation | None]:
-    rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
+    qualified = any(len(name.parts) == 2 for name in names)
+    last = tuple(sorted({name.parts[-1] for name in names}))
+    rows = session.fetch(catalogue_query(last, schemas=qualified))
     databases = {row[0]: (row[2], row[3]) for row in rows if row[1] is None}
-    found = [row for row in rows if row[1] is not None]
+    found = [row for row in rows if row[3] is not None and row[1] is not None]
     if not found:
         return dict.fromkeys(names)
     setting, current = next(row[-2:] for row in rows if row[1] is None)
@@ -84,19 +86,28 @@ def _find_now(session: Session, names: Collection[TableName]) -> dict[TableName,
         for attached, database, schema, name, number, size, *_ in found
         if attached in databases
     }
-    schemas: set[tuple[str, ...]] = set()
-    if any(len(name.parts) == 2 for name in names):
-        schemas = {_fold_parts(row) for row in session.fetch(schemas_query())}
+    schemas = {_fold_parts(row[1:3]) for row in rows if row[1] is not None and row[3] is None}
     path = _read_path(setting, current)
     return {name: _first(name, relations, path, schemas) for name in names}
 
 
-def note_temporary(session: Session, parts: Sequence[str]) -> None:
-    """Note a temporary table that was just created, by its full name; it is not looked up then."""
-    if session.observed is not None:
-        database, schema, name = parts
-        relation = Relation(database, schema, name, 0, 0, None, "duckdb", 0)
-        session.observed.setdefault("relation", {})[TableName(tuple(parts))] = relation
+def note_temporary(
+    session: Session, parts: Sequence[str], columns: Sequence[tuple[str, str]] | None = None
+) -> None:
+    """Note a temporary table that was just created, by its full name; it is not looked up then.
+
+    Nor are its columns, if they are given with their types; what was known of those of an earlier
+    table of this name is forgotten.
+    """
+    if session.observed is None:
+        return
+    database, schema, name = parts
+    whole = TableName(tuple(parts))
+    relation = Relation(database, schema, name, 0, 0, None, "duckdb", 0)
+    session.observed.setdefault("relation", {})[whole] = relation
+    session.observed.setdefault("columns", {}).pop(whole, None)
+    if columns is not None:
+        session.observed["columns"][whole] = list(columns)
 
 
 def forget_relation(session: Session, parts: Sequence[str]) -> None:

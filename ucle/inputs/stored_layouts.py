@@ -45,7 +45,8 @@ def place_inputs(
     """
     places = _places(session, inputs, store)
     tables: Collection[tuple[str, str]] = ()
-    if any(_is_in_database(bound) for bound in inputs.values()):
+    # In a transaction, `storage` finds no place that may have any.
+    if not session.transaction and any(_is_in_database(bound) for bound in inputs.values()):
         tables = _tables(session)
     noted = any(name == LAYOUTS.name for _, name in tables)
     return {

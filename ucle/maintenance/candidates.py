@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
@@ -211,7 +210,7 @@ class Candidates(Derivation):
                 counts = made.compiled.statistics.tensor
                 if self.way == AUTO and any(counts(x).entries > ROUGHLY * most for x in names):
                     return None
-                session = open_checked(self.database)
+                session = self.session.beside()
                 made.prepared.take_route(session)
                 result = stack.enter_context(contextlib.closing(made.prepared.run(session, None)))
                 found = [

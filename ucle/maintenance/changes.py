@@ -191,7 +191,7 @@ def _change(
     positions = [n for n in range(len(keys)) if not source.is_encoded(n)]
     named = [keys[n] for n in positions]
     found = count_changed(table, keys, named, differs_by=differs_by)
-    ((count, added, *row),) = session.fetch(found)
+    ((count, added, names, types, *row),) = session.fetch(found)
     if not count:
         session.run(drop_table(table), where)
         return None
@@ -201,7 +201,7 @@ def _change(
         if source.is_encoded(place)
         and any(session.fetch(absent_keys(table, key, side)) for side in sides)
     )
-    note_temporary(session, table)
+    note_temporary(session, table, list(zip(names, types, strict=True)))
     facts = ChangedKeys.read(count, row, len(keys), positions, differs_by)
     known = facts.differences is not None
     return ChangedInput(now, table, facts, moved, bool(added), differs_by and known)

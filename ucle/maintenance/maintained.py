@@ -367,7 +367,7 @@ def maintain(
         written = statements_of(request.statements)
         document = replace(document, kept=choose_kept(first, name, written, alone=bool(carry)))
         full = _build(document, session, document.tensors, facts)
-        own = open_checked(session.connection)
+        own = session.beside()
         if carry:
             whole_loop = replace(full.request, carry={})
             found = kept_loops.run_loop(own.connection, whole_loop, full.options, loop)

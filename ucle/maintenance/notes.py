@@ -9,19 +9,42 @@ from __future__ import annotations
 
 import hashlib
 import json
+import weakref
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ucle.database.session import Session
-from ucle.errors import InputError
+from ucle.database.table_names import find_relation
 from ucle.maintenance.document import Document, KeptTensor, Parts, WatchedInput
+from ucle.plan.sources import TableName
 from ucle.sqlgen.database_queries import SCHEMA
 from ucle.sqlgen.maintained_tables import delete_named
-from ucle.sqlgen.refresh_scripts import NOTES, Note, create_notes, insert_notes, notes_of
+from ucle.sqlgen.refresh_scripts import (
+    NOTES,
+    Note,
+    create_notes,
+    insert_notes,
+    replace_notes,
+)
 
 TABLE: Parts = (SCHEMA, "maintained_parts")
 """The table of notes."""
 
 NO_DIGEST = (None, None, None)
+
+_noted: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Connections on which the table was seen."""
+
+
+def has_notes(session: Session) -> bool:
+    """True if there is the table of notes: programs that early versions maintained have none.
+
+    A statement about a table that is not there would end a transaction.
+    """
+    if session.connection not in _noted and find_relation(session, TableName(TABLE)) is not None:
+        _noted.add(session.connection)
+    return session.connection in _noted
 
 
 def part_of(part: WatchedInput | KeptTensor) -> str:
@@ -41,7 +64,6 @@ def made_of(document: Document) -> str:
 
 def write_notes(session: Session, document: Document) -> None:
     """Write the notes about a program as its description has them."""
-    forget_notes(session, document.name)
     made, notes = made_of(document), list[Note]()
     parts: list[WatchedInput | KeptTensor] = [*document.inputs, *document.kept]
     for each in parts:
@@ -52,21 +74,27 @@ def write_notes(session: Session, document: Document) -> None:
             digest = each.pending[0] if each.pending else None
         notes.append((document.name, part_of(each), made, False, last, rows, digest, total))
     values = [x for note in notes for x in note]
-    session.run(insert_notes(TABLE, len(notes)), "maintain", values=values)
+    if session.connection not in _noted:
+        _make(session)
+    if session.run(replace_notes(TABLE, len(notes)), "maintain", values=values) != [(len(notes),)]:
+        session.run(delete_named(TABLE, NOTES[0], document.name), "maintain")
+        session.run(insert_notes(TABLE, len(notes)), "maintain", values=values)
 
 
 def forget_notes(session: Session, name: str) -> None:
     """Remove the notes about a program."""
-    session.run(create_notes(TABLE), "maintain")
+    _make(session)
     session.run(delete_named(TABLE, NOTES[0], name), "maintain")
 
 
-def with_notes(session: Session, document: Document) -> Document:
+def _make(session: Session) -> None:
+    """Make the table of notes, if there is none."""
+    session.run(create_notes(TABLE), "maintain")
+
+
+def with_notes(document: Document, notes: Sequence[tuple[Any, ...]]) -> Document:
     """Return a description with what scripts have left, if some have run since it was written."""
-    try:
-        found = {row[1]: row[3:] for row in session.read(notes_of(TABLE, document.name))}
-    except InputError:  # there is no such table
-        return document
+    found = {row[1]: row[3:] for row in notes}
     if not any(row[0] for row in found.values()):
         return document
     inputs = tuple(_input_with(x, found.get(part_of(x))) for x in document.inputs)

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ucle.database.macro_check import open_checked
 from ucle.database.session import Session
 from ucle.database.statistics_cache import cover_facts
 from ucle.database.table_names import forget_relation
@@ -217,7 +216,7 @@ class Refresh(Candidates):
                 self._offer(each)
         names = [each.tensor for _, each in kept if each.tensor in tensors]
         made = self._build(statements_for(names, self._statements, self._given), names)
-        session = open_checked(self.database)
+        session = self.session.beside()
         made.prepared.take_route(session)
         with contextlib.closing(made.prepared.run(session, None)) as result:
             for before, each in kept:
@@ -394,7 +393,7 @@ class Refresh(Candidates):
 
     def _execute_all(self, chosen: Candidate, before: KeptTensor) -> None:
         """Run a program, and replace the rows of all tensors that it computes."""
-        session = open_checked(self.database)
+        session = self.session.beside()
         chosen.made.prepared.take_route(session)
         with contextlib.closing(chosen.made.prepared.run(session, None)) as result:
             for old, each in ((before, self.kept.pop()), *chosen.behind):
@@ -411,7 +410,7 @@ class Refresh(Candidates):
         None if the program has found that its entries do not count.
         """
         prepared = chosen.made.prepared  # a transaction sees one state of the data
-        session = open_checked(self.database)
+        session = self.session.beside()
         prepared.take_route(session)
         result = prepared.run(session, None)
         with contextlib.closing(result):

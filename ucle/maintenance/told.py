@@ -21,10 +21,11 @@ from ucle.inputs.inputs import DescribedTable, describe
 from ucle.inputs.relations import register_table, table_columns
 from ucle.maintenance.document import Document, Parts, WatchedInput, known_inputs
 from ucle.maintenance.facts import rare_keys
-from ucle.maintenance.states import NO_ROWS, read_digest
+from ucle.maintenance.states import NO_ROWS, check_state_and_read, read_digests
 from ucle.maintenance.told_checks import check_told
 from ucle.maintenance.told_rows import ToldRows
 from ucle.plan.sources import CsvFile, Nulls, TableName, TableSource
+from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import rows_at_few, state_columns, state_keys
 from ucle.sqlgen.replaced_rows import rows_and_places
 from ucle.sqlgen.told_changes import broken_numbers, columns_as
@@ -143,10 +144,21 @@ class _Reader:
             rows = rows_at_few(rows, found.deleted, found.keys, few)
             session.run(create_table(removed, rows, replace=True, temporary=True), where)
             found = replace(found, removed_rows=removed)
-            found = replace(found, went=read_digest(session, found.removed, source))
-        if there is not None:
-            found = replace(found, come=read_digest(session, found.inserted, source))
-        return found
+        return self._with_digests(found)
+
+    def _with_digests(self, told: ToldRows) -> ToldRows:
+        """Return told rows with their digests, after a check of the state that they change."""
+        session, source, watched = self._session, self._source, self._watched
+        rows = dict[str, Rows]()
+        if told.inserted_rows is not None:
+            rows["come"] = told.inserted
+        if told.removed_rows is not None:
+            rows["went"] = told.removed
+        if watched.state is None:
+            found = read_digests(session, [(x, False) for x in rows.values()], source)
+        else:
+            found = check_state_and_read(session, watched, source, list(rows.values()))
+        return replace(told, **dict(zip(rows, found, strict=True)))
 
     def _rare_keys(self, rows: int) -> tuple[str, ...]:
         """Return the keys that few rows of the state have in common with so many told ones."""

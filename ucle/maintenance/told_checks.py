@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from ucle.database.session import Session
 from ucle.errors import ArgumentError, DuplicateCoordinatesError, MaintenanceError
 from ucle.foundation.dataclasses import dataclass
-from ucle.maintenance.states import check_state, has_types_of_input
+from ucle.maintenance.states import has_types_of_input
 from ucle.maintenance.told_rows import ToldRows, table_of
 from ucle.plan.sources import Nulls
 from ucle.sqlgen.cached_texts import Rows
@@ -65,7 +65,7 @@ class _Check:
         if told.watched.appended is not None:
             self._check_appended()
             return
-        self._check_state()
+        self._check_types()
         now, expected = state_rows(told.source), told.watched.digest[0] or 0
         if self._applied:
             expected += (told.come[0] or 0) - (told.went[0] or 0)
@@ -78,10 +78,9 @@ class _Check:
         if count != expected:
             self._refuse_others(f"{expected:,} rows", f"{count:,}")
 
-    def _check_state(self) -> None:
+    def _check_types(self) -> None:
         told = self._told
         assert told.watched.state is not None
-        check_state(self._session, told.watched, told.source)
         if not has_types_of_input(self._session, told.watched.state, told.source):
             self._refuse_others("columns of the same types as before", "others")
 

@@ -199,7 +199,9 @@ class _Execution:
         for name, data in memory_tables(inputs).items():
             if script.reads(name):
                 self._register(name, data)
-        rows = script.rows if self._runs is None else ()
+        # In a transaction, rows become a table anyway.
+        alone = self._runs is None and not session.transaction
+        rows = script.rows if alone else ()
         if any(self._make_row(query, inputs, script, executed) for query in rows):
             return executed
         with _dropping(executed):

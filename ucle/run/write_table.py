@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from ucle.database.data_versions import in_transaction
+from ucle.database.data_versions import opened_in_transaction
 from ucle.database.engine_errors import CONFLICTS, EngineError, execution_error, lacks_memory
 from ucle.database.session import Session
 from ucle.database.table_names import find_relation
@@ -106,17 +106,29 @@ def _upsert(session: Session, rows: Rows, full: tuple[str, ...], target: WriteTa
 @contextlib.contextmanager
 def transaction(session: Session) -> Iterator[None]:
     """Run a block in a transaction; if one is open, the block becomes a part of it."""
-    if in_transaction(session):
-        yield
+    if opened_in_transaction(session):
+        with _known(session):
+            yield
         return
     session.fetch("BEGIN")
     try:
-        yield
+        with _known(session):
+            yield
         session.fetch("COMMIT")
     except BaseException:
         with contextlib.suppress(EngineError):  # a failed COMMIT has already ended it
             session.fetch("ROLLBACK")
         raise
+
+
+@contextlib.contextmanager
+def _known(session: Session) -> Iterator[None]:
+    """Run a block of which the session knows that it is in a transaction."""
+    before, session.transaction = session.transaction, True
+    try:
+        yield
+    finally:
+        session.transaction = before
 
 
 def _run(session: Session, sql: str, target: WriteTarget) -> int:
