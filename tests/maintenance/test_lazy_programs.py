@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import ucle
+from ucle.errors import CoordinateError, MaintenanceError, NameResolutionError
 from ucle.language.parse import parse_program
+from ucle.maintenance.maintained import Maintained
 
 PROGRAMS: dict[str, Callable[[ucle.Tensor, ucle.Tensor], ucle.Tensor]] = {
     "top_k": lambda t, q: t.top_k(2, "b").values,
@@ -28,6 +30,12 @@ PROGRAMS: dict[str, Callable[[ucle.Tensor, ucle.Tensor], ucle.Tensor]] = {
     "identity": lambda t, q: t.unnamed() + ucle.eye(4, 5),
     "take": lambda t, q: t.unnamed().take(q, axis=1),
     "take of a sum": lambda t, q: (t.unnamed() + 1).take(q + 1),
+    "slice": lambda t, q: t[1:3, ::2],
+    "reversed": lambda t, q: t.unnamed()[::-1],
+    "one": lambda t, q: t.unnamed()[2],
+    "list": lambda t, q: t.unnamed()[:, [3, 1, 3]],
+    "sel": lambda t, q: t.sel(b=[0, 4]),
+    "diagonal": lambda t, q: ucle.diagonal(t.unnamed()),
     "take along": lambda t, q: ucle.take_along_axis(t.unnamed(), ucle.argsort(t.unnamed()), axis=1),
 }
 CHANGES = (
@@ -69,6 +77,53 @@ def assert_kept(wanted: ucle.Tensor, connection: duckdb.DuckDBPyConnection) -> N
     for *at, value in connection.sql("FROM kept").fetchall():
         found[tuple(at)] = value
     np.testing.assert_allclose(found, expected)
+
+
+def selected_words(
+    connection: duckdb.DuckDBPyConnection,
+) -> tuple[ucle.EinsumProgram, Maintained]:
+    """Rows of a table of words, in another order, and what keeps them."""
+    connection.execute(
+        "CREATE TABLE w AS SELECT 'n' || i AS a, i AS b, 1.5 * i AS v FROM range(5) r(i)"
+    )
+    w = ucle.tensor(ucle.table("w", ["a", "b"], "v"), axes=("a", "b"))
+    program = w.sel(a=["n3", "n1"]).program(connection)
+    return program, program.maintain("kept", connection)
+
+
+def rows_of(program: ucle.EinsumProgram) -> set[tuple[Any, ...]]:
+    with program.recompile().execute() as result:
+        return set(result["out"].shown(rows="nonfill").fetchall())
+
+
+def test_selected_words(fresh: duckdb.DuckDBPyConnection) -> None:
+    program, kept = selected_words(fresh)
+    for change in ("UPDATE w SET v = 7 WHERE a = 'n3'", "INSERT INTO w VALUES ('n1', 3, 2.5)"):
+        fresh.execute(change)
+        kept.refresh()
+        assert set(fresh.sql("FROM kept").fetchall()) == rows_of(program)
+    fresh.execute("CREATE TABLE new AS SELECT 'n1' AS a, 4 AS b, 8.0 AS v")
+    fresh.execute(kept.to_sql(inserted={"w": "new"}, kernels=False))
+    assert ("n1", 4, 8) in fresh.sql("FROM kept").fetchall()
+    kept.refresh()
+    before = fresh.sql("FROM kept").fetchall()
+    fresh.execute("DELETE FROM w WHERE a = 'n3'")
+    with pytest.raises(CoordinateError, match="does not occur"):
+        kept.refresh()
+    assert fresh.sql("FROM kept").fetchall() == before
+
+
+def test_tables_of_selections(fresh: duckdb.DuckDBPyConnection) -> None:
+    """They belong to the program: nobody tells their rows or changes them, and they go with it."""
+    _, kept = selected_words(fresh)
+    with pytest.raises(NameResolutionError, match="no input of this name"):
+        kept.refresh(inserted={"picked": "w"})
+    fresh.execute("""UPDATE ucle."kept: input picked" SET picked = 'n2' WHERE picked = 'n1'""")
+    with pytest.raises(MaintenanceError, match="changed by others"):
+        kept.refresh()
+    kept.drop()
+    left = fresh.sql("SELECT table_name FROM duckdb_tables() WHERE starts_with(table_name, 'kept')")
+    assert left.fetchall() == []
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -41,6 +41,14 @@ MAINTENANCE: tuple[Mutation, ...] = (
         ("tests/maintenance/test_lazy_programs.py::test_programs_that_were_kept_without_sizes",),
     ),
     Mutation(
+        "selections-changed-by-others",
+        "ucle/maintenance/maintained.py",
+        "    parts += [(x.own, x.keys, x.digest) for x in document.inputs if x.own is not None]\n",
+        "",
+        "a changed table of selected coordinates is not noticed",
+        ("tests/maintenance/test_lazy_programs.py::test_tables_of_selections",),
+    ),
+    Mutation(
         "rows-in-memory-that-become-a-table",
         "ucle/run/execute.py",
         "alone = self._runs is None and not session.transaction",
@@ -94,7 +102,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "changed-by-others",
         "ucle/maintenance/maintained.py",
-        "        if found != kept.digest[:2]:",
+        "        if found != digest[:2]:",
         "        if False:",
         "a kept table that others have changed is brought up to date",
         (f"{KEPT}::test_a_table_that_others_changed_is_refused",),

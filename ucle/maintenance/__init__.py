@@ -14,6 +14,7 @@ changes         what has changed in inputs since the last refresh
 appended        the last rows of tables that only grow
 states          inputs as of the last refresh, and their digests
 told_rows       rows that a caller tells, as an input and its state have them
+own_inputs      inputs that belong to a program
 told_checks     whether they fit an input
 told            changes of inputs that a caller tells
 document        the description of a maintained program, as JSON

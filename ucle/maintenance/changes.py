@@ -136,6 +136,8 @@ def find_change(
         MaintenanceError: rows were removed from a table to which they are only appended, or the
             state of the input was changed by others.
     """
+    if watched.own is not None:
+        return watched, None
     keys, weight = state_keys(source), weight_of(source, fill)
     if watched.appended is not None:
         _, last = watched.appended
@@ -240,6 +242,8 @@ def keep_state(session: Session, watched: WatchedInput, bound: BoundInput) -> Wa
     """Make the state of an input the present one, and return the input with it."""
     source = bound.source
     assert isinstance(source, TableSource)
+    if watched.own is not None:
+        return watched
     where = f"maintain, input {watched.name}"
     if watched.appended is not None:
         return last_rows(session, watched, source)

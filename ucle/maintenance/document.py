@@ -87,6 +87,8 @@ class WatchedInput:
     """Statistics of its rows, to which those of new rows are added; empty to measure all."""
     measured: float = 0.0
     """The number of entries of the table when all of its rows were measured."""
+    own: Parts | None = None
+    """Its table, if that belongs to the program and never changes."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ def known_inputs(document: Document, names: Iterable[str], where: str) -> dict[s
     Raises:
         NameResolutionError: there is no such input.
     """
-    known = {x.name: x for x in document.inputs}
+    known = {x.name: x for x in document.inputs if x.own is None}
     for name in names:
         if name not in known:
             raise NameResolutionError(

@@ -54,6 +54,7 @@ from ucle.maintenance.kept_documents import (
     read_document,
     write_document,
 )
+from ucle.maintenance.own_inputs import is_selection, keep_selection
 from ucle.maintenance.refresh import Refresh, TensorReport
 from ucle.maintenance.told import read_told, told_tables
 from ucle.maintenance.told_rows import apply_told
@@ -301,8 +302,9 @@ class Maintained:
                 for each in document.kept:
                     session.run(drop_table(each.table), "drop")
                 for watched in document.inputs:
-                    if watched.state is not None:
-                        session.run(drop_table(watched.state), "drop")
+                    for table in (watched.state, watched.own):
+                        if table is not None:
+                            session.run(drop_table(table), "drop")
                 forget_document(session, self.name)
 
     def __repr__(self) -> str:
@@ -343,7 +345,7 @@ def maintain(
         request = made.request
         text = "; ".join(map(statement_text, request.statements))
         inputs = tuple(
-            _watch(name, x, request.inputs[x], bound, append_only)
+            _watch(session, name, x, request.inputs[x], bound, append_only)
             for x, bound in made.compiled.all_inputs.items()
             if x in request.inputs  # others are made by what compiles it
         )
@@ -515,9 +517,16 @@ def _build(
 
 
 def _watch(
-    name: str, tensor: str, given: Any, bound: BoundInput, append_only: Collection[str]
+    session: Session,
+    name: str,
+    tensor: str,
+    given: Any,
+    bound: BoundInput,
+    append_only: Collection[str],
 ) -> WatchedInput:
     source = bound.source
+    if is_selection(given):
+        return keep_selection(session, tensor, given, bound, own_table(name, f"input {tensor}"))
     if isinstance(source, TableSource) and source.features is not None:
         raise UnsupportedError(
             "categories that become coordinates are not maintained",
@@ -567,13 +576,15 @@ def _with_digests(session: Session, kept: Sequence[KeptTensor]) -> tuple[KeptTen
 def _check_kept(session: Session, document: Document) -> None:
     """Check that nobody else has changed what is kept."""
     # No two rows of a table are equal.
-    query = short_digests([(x.table, (*x.keys, "val")) for x in document.kept])
-    for kept, found in zip(document.kept, session.fetch(query), strict=True):
-        if found != kept.digest[:2]:
+    parts = [(x.table, (*x.keys, "val"), x.digest) for x in document.kept]
+    parts += [(x.own, x.keys, x.digest) for x in document.inputs if x.own is not None]
+    query = short_digests([(table, columns) for table, columns, _ in parts])
+    for (table, _, digest), found in zip(parts, session.fetch(query), strict=True):
+        if found != digest[:2]:
             raise MaintenanceError(
                 "a kept table was changed by others",
                 where=f"refresh {document.name!r}",
                 expected="the rows of the last refresh",
-                found=f"others in {'.'.join(kept.table)}",
+                found=f"others in {'.'.join(table)}",
                 hint="call drop(), and maintain the program again",
             )

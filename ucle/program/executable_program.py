@@ -395,7 +395,8 @@ class EinsumProgram(CompiledProgram):
 
         Raises:
             DatabaseError: a table of that name already exists.
-            UnsupportedError: an input is in memory.
+            UnsupportedError: an input is in memory. The positions and coordinates that lazy tensors
+                select are not: they are kept with the program.
             ArgumentError: there is neither a condition nor a number of steps that ends the loop.
 
         >>> import duckdb, ucle
