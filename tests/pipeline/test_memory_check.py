@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import dijkstra
 import ucle
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session, parse_size
-from ucle.errors import MemoryLimitError
+from ucle.errors import DatabaseError, MemoryLimitError
 from ucle.foundation.free_memory import FreeMemory
 from ucle.pipeline import memory_check
 from ucle.pipeline.memory_check import ALWAYS_FREE, Engine, Need, find_excess
@@ -220,6 +220,64 @@ def test_what_needs_too_much_is_tried_again_with_another_plan(
         program.execute(native)
     native.execute("ROLLBACK")
     assert len(runs) == 1
+
+
+LOST = (
+    'Database "temp" has been invalidated because checkpointing failed. It is an in-memory '
+    "database, so its data cannot be recovered. Original error: "
+)
+NO_BLOCK = "Failed to allocate block of 262144 bytes (bad allocation)\n\nPossible solutions:"
+
+
+class Losing:
+    """A connection that loses its temporary objects when a table is made in them."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, cause: str) -> None:
+        self._connection, self._cause = connection, cause
+        self.tables = 0
+        self.is_lost = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, sql: str, *values: Any) -> Any:
+        if self.is_lost:
+            raise duckdb.IOException(f"IO Error: {LOST}{self._cause}")
+        if sql.startswith("CREATE TEMPORARY TABLE"):
+            self.tables += 1
+            self.is_lost = True
+            raise duckdb.TransactionException(
+                'TransactionContext Error: Failed to commit: Checkpoint failed for database "temp".'
+                f" The database has been invalidated. Original error: {self._cause}"
+            )
+        return self._connection.execute(sql, *values)
+
+    def unregister(self, name: str) -> None:
+        self._connection.unregister(name)
+        if self.is_lost:
+            raise duckdb.IOException(f"IO Error: {LOST}{self._cause}")
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [(NO_BLOCK, MemoryLimitError), ("a damaged block", DatabaseError)],
+    ids=["no memory", "another cause"],
+)
+def test_a_connection_that_lost_its_temporary_tables_runs_no_other_plan(
+    native: duckdb.DuckDBPyConnection, free: Any, cause: str, kind: type[Exception]
+) -> None:
+    """DuckDB 2.0 does so where a checkpoint of temporary tables finds no memory."""
+    program, _ = product(native)
+    free(0.8 * program.compiled.peak_memory, kills=False)
+    before = native.execute("SELECT current_setting('memory_limit')").fetchall()
+    session = DUCKDB.open(native)
+    losing: Any = Losing(native, cause)
+    session.connection = losing
+    prepared = program._preparations.fresh(DUCKDB.open(native))
+    with pytest.raises(kind, match=r"open(ed)? .*again"):
+        prepared.run(session, None)
+    assert losing.tables == 1
+    assert native.execute("SELECT current_setting('memory_limit')").fetchall() == before
 
 
 @pytest.mark.parametrize("share", [0.8, 1.2])

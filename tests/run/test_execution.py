@@ -20,6 +20,7 @@ from ucle.errors import (
     DatabaseError,
     ExecutionError,
     InputError,
+    NumberRangeError,
     ReadOnlyError,
     UnsupportedError,
 )
@@ -268,6 +269,24 @@ def test_inside_a_transaction(fresh: duckdb.DuckDBPyConnection) -> None:
         ucle.einsum_program("t[i] += A[i,j]", A="nowhere", database=fresh)
     fresh.execute("COMMIT")
     assert fresh.execute("FROM a").fetchall() == [(1, 2, 3.0)]
+    assert temporary_objects(fresh) == []
+
+
+def test_inside_a_transaction_an_error_is_the_first_one(fresh: duckdb.DuckDBPyConnection) -> None:
+    """A shared step has made a table by then, which went with the transaction."""
+    program = ucle.einsum_program(
+        "T[i] += A[i,j] * x[j]; U[i,k] = T[i] * T[k]; V[i] = T[i] + 1",
+        A=np.full((700, 700), 2**46),
+        x=np.full(700, 2**6),
+        database=fresh,
+        decomposition="relational",
+        outputs=["U", "V"],
+    )
+    assert "T" in {step.tensor for step in program.compiled.physical.steps}
+    fresh.execute("BEGIN")
+    with pytest.raises(NumberRangeError):
+        program.execute(fresh)
+    fresh.execute("ROLLBACK")
     assert temporary_objects(fresh) == []
 
 

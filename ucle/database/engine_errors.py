@@ -29,10 +29,13 @@ EngineError = duckdb.Error
 OPEN_RESULT = "has an open result"
 """The words of DuckDB 2.0 where a reader of an earlier query has not come to its end."""
 
-GONE = (duckdb.TransactionException, duckdb.ConnectionException)
-"""Exceptions after which there is nothing left to undo.
+ENDED = (duckdb.TransactionException, duckdb.ConnectionException)
+"""Exceptions of aborted transactions and closed connections."""
 
-An aborted transaction has dropped its temporary objects, a closed connection all of them.
+INVALIDATED = re.compile(r"database (\S+ )?has been invalidated", re.IGNORECASE)
+"""Messages about a database that answers nothing any more.
+
+Without memory for a checkpoint, DuckDB 2 loses the database of a connection's temporary objects.
 """
 
 INTERRUPTION = duckdb.InterruptException
@@ -96,7 +99,8 @@ def errors_of_reader() -> Iterator[None]:
 _OF_DUCKDB = re.compile(r"[A-Z][\w ]* Error: ")
 
 _LACKS_MEMORY = re.compile(
-    r"(failed to|could not) (allocate|offload) (data |memory )?(of|block)|what kernels may hold"
+    r"(failed to|could not) (allocate|offload) (data |memory )?(of|block)|what kernels may hold",
+    re.IGNORECASE,
 )
 
 
@@ -110,19 +114,50 @@ def lacks_memory(error: BaseException | None) -> bool:
     return isinstance(error, duckdb.Error) and _LACKS_MEMORY.search(str(error)) is not None
 
 
+def is_lost(error: BaseException | None) -> bool:
+    """True if an error, or the one that it translates, is about an invalidated database."""
+    if isinstance(error, UcleError):
+        error = error.__cause__
+    return isinstance(error, duckdb.Error) and INVALIDATED.search(str(error)) is not None
+
+
+def is_gone(error: BaseException | None) -> bool:
+    """True if after an error, or the one that it translates, there is nothing left to undo.
+
+    An aborted transaction has dropped its temporary objects, a closed connection and an invalidated
+    database all of them.
+    """
+    if isinstance(error, UcleError):
+        error = error.__cause__
+    return isinstance(error, ENDED) or is_lost(error)
+
+
+@contextlib.contextmanager
+def unless_gone() -> Iterator[None]:
+    """Undo something in a block, where there is something left to undo."""
+    try:
+        yield
+    except (duckdb.Error, UcleError) as error:
+        if not is_gone(error):
+            raise
+
+
 def execution_error(error: duckdb.Error, where: str) -> UcleError:
     """Translate an error of a statement into an error of ucle."""
     message = error_text(error)
     kind, _, detail = message.partition(": ")
     if lacks_memory(error):
+        hint = "fewer threads need less memory, or raise memory_limit"
+        if is_lost(error):
+            hint += "; DuckDB has lost the temporary tables of the connection: open it again"
         return MemoryLimitError(
             f"DuckDB ran out of memory: {(detail or message).splitlines()[0]}",
             where=where,
             expected="a plan within DuckDB's memory_limit, or what it can spill of it",
             found=kind,
-            hint="fewer threads need less memory, or raise memory_limit",
+            hint=hint,
         )
-    if isinstance(error, GONE) or OPEN_RESULT in message:
+    if is_gone(error) or OPEN_RESULT in message:
         return unusable(error, where)
     if (outside := OUTSIDE.search(message)) is not None:
         return PositionError(
@@ -175,7 +210,8 @@ def unusable(error: duckdb.Error, where: str) -> DatabaseError:
         where=where,
         expected="an open connection without an aborted transaction",
         found=error_text(error).splitlines()[0],
-        hint="ROLLBACK ends an aborted transaction; a closed connection has to be opened again",
+        hint="ROLLBACK ends an aborted transaction; a connection that is closed, or whose database "
+        "was invalidated, has to be opened again",
     )
 
 
@@ -207,6 +243,8 @@ def gist(message: str) -> str:
 def why_gone(error: BaseException | None, table: str) -> str | None:
     """The reason why a temporary table no longer exists, if an engine error is about that."""
     match error:
+        case _ if is_lost(error):
+            return "its database was invalidated"
         case _ if lacks_memory(error):
             return None
         case duckdb.ConnectionException():

@@ -28,6 +28,7 @@ from ucle.database.engine_errors import (
     errors_of_duckdb,
     errors_of_reader,
     execution_error,
+    unless_gone,
 )
 from ucle.database.idle_databases import ONE, Lease
 from ucle.database.whole_statements import fetch_all, unfetched
@@ -289,22 +290,32 @@ class Session:
             self._lease.shared = True
 
     def register(self, name: str, data: Any) -> None:
-        """Make a table in memory visible to queries under a name."""
+        """Make a table in memory visible to queries under a name.
+
+        Raises:
+            ExecutionError: DuckDB cannot read it.
+            DatabaseError: the connection cannot be used any more.
+        """
         self.statements += 2  # DuckDB binds the table, and creates a view of it
-        register(self.connection, name, data)
+        try:
+            register(self.connection, name, data)
+        except duckdb.Error as error:
+            raise execution_error(error, f"table {name}") from error
 
     def unregister(self, name: str) -> None:
-        """Undo `register`."""
+        """Undo `register`, unless the connection is gone, and the view with it."""
         self.statements += 2  # it looks whether there is a view, and drops it
-        self.connection.unregister(name)
+        with unless_gone():
+            self.connection.unregister(name)
 
     def register_kernels(self, prefix: str, names: Collection[str]) -> tuple[str, ...]:
         """Register kernels under prefixed names, if no extension provides them."""
         return register_arrow(self.connection, prefix, names)
 
     def remove_kernels(self, names: Iterable[str]) -> None:
-        """Undo `register_kernels`, given the names that it returned."""
-        remove_arrow(self.connection, names)
+        """Undo `register_kernels`, given the names that it returned, unless they are gone."""
+        with unless_gone():
+            remove_arrow(self.connection, names)
 
     def alone(self, statements: Iterable[str]) -> None:
         """Run statements in one transaction on a separate connection.
@@ -365,7 +376,7 @@ class Session:
             yield
         finally:
             if changes:  # not in a transaction that was aborted, where nothing can be set
-                with self.connection.cursor() as cursor:
+                with unless_gone(), self.connection.cursor() as cursor:
                     cursor.execute(f"SET {name} = {str(not on).lower()}").fetchall()
 
     @contextlib.contextmanager
@@ -403,7 +414,8 @@ class Session:
                     limit_memory(self.connection, int(kernels))
                 yield
             finally:
-                with self.connection.cursor() as cursor:  # also after an aborted transaction
+                # On a cursor, also after an aborted transaction.
+                with unless_gone(), self.connection.cursor() as cursor:
                     # DuckDB cuts off what it prints, and would come out lower each time.
                     number, unit = str(before).split()
                     cursor.execute(f"SET memory_limit = '{number}5 {unit}'").fetchall()

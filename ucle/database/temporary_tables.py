@@ -14,7 +14,7 @@ import duckdb
 
 from ucle.database.change_detection import drop_quietly
 from ucle.database.data_versions import in_transaction
-from ucle.database.engine_errors import GONE
+from ucle.database.engine_errors import is_gone
 from ucle.database.session import Session
 from ucle.database.whole_statements import is_running
 from ucle.foundation.libraries import pa
@@ -42,10 +42,9 @@ def _drop(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
         return
     try:
         drop_quietly(connection, statement)
-    except GONE:
-        pass
-    except duckdb.Error:
-        _pending.setdefault(connection, []).append(statement)
+    except duckdb.Error as error:
+        if not is_gone(error):
+            _pending.setdefault(connection, []).append(statement)
 
 
 class TemporaryTable:

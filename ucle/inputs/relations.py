@@ -8,7 +8,7 @@ CSV file, and the shape of arrays in lists.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ucle.database.data_versions import file_state
 from ucle.database.engine_errors import EngineError, error_text, gist
 from ucle.database.session import Session
 from ucle.database.table_names import find_relation
-from ucle.errors import InputError, UcleError, ValueTypeError, did_you_mean
+from ucle.errors import ExecutionError, InputError, UcleError, ValueTypeError, did_you_mean
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dtypes import DType
 from ucle.inputs.column_types import Column
@@ -235,18 +235,17 @@ def register_table(session: Session, origin: Origin, data: Any, prefix: str) -> 
     name = prefix + origin.name
     try:
         session.register(name, data)
-    except EngineError as error:
+    except ExecutionError as error:
+        if not isinstance(cause := error.__cause__, EngineError):
+            raise
         raise InputError(
             "DuckDB cannot read this table",
             where=f"input {origin.name}, {origin}",
             expected="columns of numbers, text, dates, or lists of numbers",
-            found=error_text(error).splitlines()[0],
+            found=error_text(cause).splitlines()[0],
             hint="leave the column out, or cast it",
-        ) from error
+        ) from cause
     try:
         yield
-    except BaseException:
-        with suppress(EngineError):  # an error may have ended the transaction
-            session.unregister(name)
-        raise
-    session.unregister(name)
+    finally:
+        session.unregister(name)

@@ -25,6 +25,7 @@ from typing import TypeVar
 
 from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import in_transaction
+from ucle.database.engine_errors import is_lost
 from ucle.database.session import Session
 from ucle.errors import (
     CancellationWarning,
@@ -191,7 +192,7 @@ class Prepared:
                 with order._limited(session):
                     result = run(order)
             except MemoryLimitError as error:
-                if inside:  # DuckDB has ended the transaction
+                if inside or is_lost(error):  # DuckDB has ended the transaction, or the connection
                     raise
                 EXECUTE.info("%s; the next plan runs", error.message)
             else:

@@ -19,7 +19,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ucle.database.engine_errors import GONE
+from ucle.database.engine_errors import unless_gone
 from ucle.database.session import Session
 from ucle.database.temporary_tables import (
     FetchedRows,
@@ -329,7 +329,7 @@ class _Execution:
                     self._make(statement, executed, here)
                 except UcleError:
                     # It may have met a NaN that requires the plan of `plan_annihilated`.
-                    with contextlib.suppress(UcleError, *GONE):
+                    with contextlib.suppress(UcleError):
                         self._check(script.statements[: number - 1])
                     raise
                 if statement.at_once:
@@ -408,7 +408,7 @@ class _Execution:
                 session.run(self._own(text), f"step {here.step}")
         except BaseException:
             for drop in (*statement.own, statement.drop):
-                with contextlib.suppress(*GONE):
+                with unless_gone():
                     session.fetch(self._own(drop))
             raise
 
@@ -434,7 +434,7 @@ class _Execution:
 
     def _later(self, function: Callable[..., Any], *arguments: Any) -> None:
         def undo() -> None:
-            with contextlib.suppress(*GONE):
+            with unless_gone():
                 function(*arguments)
 
         self._undo.callback(undo)

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from ucle.database.change_detection import reading_only
 from ucle.database.engine import DUCKDB
 from ucle.database.engine_errors import (
-    GONE,
     EngineError,
     errors_of_reader,
     execution_error,
@@ -457,8 +456,7 @@ class StoredTensor:
         try:
             yield query
         finally:
-            with contextlib.suppress(*GONE):
-                session.remove_kernels(registered)
+            session.remove_kernels(registered)
 
     @contextmanager
     def text_of(self, form: WrittenForm, *, lists: bool = True) -> Iterator[Rows]:
