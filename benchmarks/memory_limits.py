@@ -26,10 +26,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import duckdb
 import numpy as np
 import scipy.sparse as sp
 
@@ -42,6 +41,9 @@ from ucle.errors import MemoryLimitError
 from ucle.foundation.free_memory import PER_THREAD, reserve_no_addresses
 from ucle.pipeline import memory_check
 from ucle.program import EinsumProgram
+
+if TYPE_CHECKING:  # DuckDB reads its options when it is imported, after ucle
+    import duckdb
 
 THREADS = 2
 SMALLEST, LARGEST = 50.0, 120.0
@@ -121,8 +123,6 @@ def run(seed: int, by: str, share: float | None = None) -> Iterator[dict[str, An
             it as it was planned.
     """
     _, (text, inputs), factor = draw(seed)
-    if by == "addresses":
-        resource.setrlimit(resource.RLIMIT_AS, (UNRESERVED, resource.RLIM_INFINITY))
     with ucle.connect(threads=THREADS) as connection:
         connection.execute("SET enable_progress_bar = false")
         tables = input_tables(connection, inputs)
@@ -255,6 +255,8 @@ def in_its_own_process(
         environment["UCLE_GROUP"] = str(group)
         _unlimit("cgroup", group)  # one that was killed could not do so
         command = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *command]
+    elif by == "addresses":  # as from a shell with a limit: DuckDB is imported within it
+        command = ["sh", "-c", f'ulimit -Sv {UNRESERVED >> 10} && exec "$@"', "sh", *command]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:

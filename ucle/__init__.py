@@ -8,6 +8,9 @@ array([3, 7])
 from importlib import import_module
 
 from ucle import errors as errors  # `except ucle.errors.UcleError` needs no import of its own
+from ucle.foundation.address_limit import give_back_addresses as _give_back_addresses
+
+_give_back_addresses()  # before DuckDB is imported
 
 EXPORTS = {
     "ucle": "fft init linalg models optim random",

@@ -92,3 +92,25 @@ def test_limits_of_the_process() -> None:
         assert f"limit='ulimit {option}'" in done.stdout, done.stderr
         size = float(done.stdout.partition("size=")[2].partition(",")[0])
         assert 0 < size < 800 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits addresses")
+def test_addresses_that_duckdb_has_freed_are_free_for_others() -> None:
+    script = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.RLIM_INFINITY))
+import ucle
+from ucle.foundation.free_memory import free_memory
+with ucle.connect(threads=2) as connection:
+    connection.execute("SET enable_progress_bar = false")
+    query = "SELECT count(*) FROM (SELECT DISTINCT i % 7 AS a, i AS b FROM range({}) t(i))"
+    connection.execute(query.format(100_000)).fetchall()
+    before = free_memory().size
+    connection.execute(query.format(3_000_000)).fetchall()
+    connection.execute("SET memory_limit = '2GB'").fetchall()  # after which DuckDB frees
+    print(before - free_memory().size)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert float(done.stdout) < 100e6, done.stderr  # the query needs twice as much

@@ -147,6 +147,17 @@ COMING_IN: tuple[Mutation, ...] = (
         ("tests/pipeline/test_memory_check.py::test_a_plan_that_may_fit_runs_within_limits[True]",),
     ),
     Mutation(
+        "freed-addresses-kept",
+        "ucle/foundation/address_limit.py",
+        "    if limits_addresses():\n",
+        "    if not limits_addresses():\n",
+        "DuckDB keeps addresses of a plan that needed too much, and the next one has none",
+        (
+            "tests/foundation/test_free_memory.py"
+            "::test_addresses_that_duckdb_has_freed_are_free_for_others",
+        ),
+    ),
+    Mutation(
         "rows-of-a-positional-join-forgotten",
         "ucle/plan/step_memory.py",
         "elif len(operands) > 1:",

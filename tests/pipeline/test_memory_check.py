@@ -17,7 +17,7 @@ import ucle
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session, parse_size
 from ucle.errors import DatabaseError, MemoryLimitError
-from ucle.foundation.free_memory import FreeMemory
+from ucle.foundation.free_memory import PER_THREAD, FreeMemory
 from ucle.pipeline import memory_check
 from ucle.pipeline.memory_check import ALWAYS_FREE, Engine, Need, find_excess
 from ucle.run import current_data
@@ -459,5 +459,40 @@ def test_the_covariance_of_a_self_join_is_never_killed(options: Any, ends: str) 
 
 def test_no_search_without_memory(native: duckdb.DuckDBPyConnection) -> None:
     program, _ = product(native)
-    found = memory_check._plan_smaller(program.compiled, program.options, 0.0, None)  # type: ignore[arg-type]
-    assert list(found) == []
+    for kills in (True, False):
+        budget = memory_check.Budget(FreeMemory(0.0, "a test", kills), Engine(1e9, 1e9))
+        found = memory_check._plan_smaller(program.compiled, program.options, budget, None)  # type: ignore[arg-type]
+        assert list(found) == []
+
+
+def test_where_memory_is_refused_all_plans_are_tried(
+    native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of them was made for what is free without a margin for threads."""
+    program, _ = product(native)
+    size = 0.3 * program.compiled.peak_memory
+    searched, tried = [], []
+    plan = current_data.plan_from_source
+
+    def watched(compiled: Any, options: Any) -> Any:
+        searched.append(options.resources.memory)
+        return plan(compiled, options)
+
+    def fails(self: Any, *_: Any) -> Any:
+        tried.append(self.compiled)
+        raise MemoryLimitError("out of memory")
+
+    monkeypatch.setattr(current_data.Prepared, "_run", fails)
+    monkeypatch.setattr(memory_check, "_is_hopeless", lambda *_: False)
+    for kills in (True, False):
+        free(size, kills=kills)
+        prepared = current_data.Prepared(program.compiled, program.options, plan=watched)
+        with pytest.raises(MemoryLimitError, match="needs more memory than is free"):
+            prepared.run(DUCKDB.open(native), None)
+        if kills:
+            assert max(searched) == size
+            few = len({id(x) for x in tried})
+            searched.clear()
+            tried.clear()
+    assert searched[0] == size + program.compiled.threads * PER_THREAD
+    assert len({id(x) for x in tried}) > few

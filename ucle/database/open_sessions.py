@@ -29,8 +29,9 @@ from ucle.errors import (
     KernelsMissingWarning,
 )
 from ucle.foundation import arguments as args
+from ucle.foundation.address_limit import limits_addresses
 from ucle.foundation.arguments import validated
-from ucle.foundation.free_memory import limits_addresses, reserve_no_addresses
+from ucle.foundation.free_memory import reserve_no_addresses
 from ucle.foundation.logs import EXECUTE, UCLE, warn_caller
 from ucle.foundation.threads import opening
 from ucle.sqlgen import ARROW, NATIVE, PLAIN, Capabilities

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from ucle.foundation.address_limit import limits_addresses, soft_limit
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 
@@ -64,11 +65,6 @@ def free_memory(threads: int = 0, root: Path = Path("/")) -> FreeMemory:
     """
     reported = [*_machine(root), *_control_groups(root), *_own_limits(threads, root)]
     return min(reported, key=lambda free: free.size, default=UNLIMITED)
-
-
-def limits_addresses() -> bool:
-    """Return whether the addresses of this process are limited (``ulimit -v``)."""
-    return resource is not None and _soft_limit(resource.RLIMIT_AS) != math.inf
 
 
 def reserve_no_addresses() -> None:
@@ -140,16 +136,11 @@ def _own_limits(threads: int, root: Path) -> Iterator[FreeMemory]:
     if resource is None or (text := _read(root / "proc/self/statm")) is None:
         return
     pages = [float(x) for x in text.split()]
-    used = {resource.RLIMIT_AS: ("-v", pages[0]), resource.RLIMIT_DATA: ("-d", pages[5])}
+    used = {"RLIMIT_AS": ("-v", pages[0]), "RLIMIT_DATA": ("-d", pages[5])}
     for kind, (option, now) in used.items():
-        if (most := _soft_limit(kind)) != math.inf:
+        if (most := soft_limit(kind)) != math.inf:
             left = most - now * resource.getpagesize() - threads * PER_THREAD
             yield FreeMemory(max(left, 0.0), f"ulimit {option}", kills=False)
-
-
-def _soft_limit(kind: int) -> float:
-    soft, _ = resource.getrlimit(kind)
-    return math.inf if soft == resource.RLIM_INFINITY else float(soft)
 
 
 def _table(path: Path) -> dict[str, float]:

@@ -280,7 +280,7 @@ def _likely_plans(
     if budget.holds(Need.of(known)):
         yield Fitted(known, size, budget.bounding(known))
     plans = [known]
-    for each in _plan_smaller(known, options, size, plan):
+    for each in _plan_smaller(known, options, budget, plan):
         if budget.holds_easily(Need.of(each)):
             yield Fitted(each, size)
             break
@@ -291,9 +291,10 @@ def _likely_plans(
         within = ((each, find(each)) for each in by_peak)
         yield from islice((Fitted(x, size, limits) for x, limits in within if limits), 1)
     # The plan that would run is the likeliest to need less than is predicted, and the one with the
-    # fewest bytes outside of the engine leaves most to it.
+    # fewest bytes outside of the engine leaves most to it. Where memory is refused, all may try.
     by_outside = sorted(hopeful, key=lambda each: each.outside_memory)
-    for each in (*hopeful[:1], *by_peak[:1], *by_outside[:1]):
+    others = () if budget.free.kills else by_peak
+    for each in (*hopeful[:1], *by_peak[:1], *by_outside[:1], *others):
         yield from (Fitted(each, size, limits) for limits in budget.trying(each))
     raise _refuse(min(plans, key=lambda each: each.outside_memory), budget)
 
@@ -315,14 +316,21 @@ def _is_hopeless(planned: Planned, budget: Budget) -> bool:
 def _plan_smaller(
     compiled: Compiled,
     options: Options,
-    free: float,
+    budget: Budget,
     plan: Callable[[Compiled, Options], Compiled],
 ) -> Iterator[Compiled]:
-    """Yield plans that the optimiser chooses where it has less memory."""
+    """Yield plans that the optimiser chooses where it has less memory.
+
+    Where memory is refused, the first one may take what may be lost for threads, as attempts may.
+    """
+    free = budget.free.size
     if free <= FIXED:
         return
-    for share in TIGHTER:
-        memory = min(share * free, options.resources.memory)
+    sizes = [share * free for share in TIGHTER]
+    if not budget.free.kills:
+        sizes.insert(0, budget.without_margin(compiled.threads))
+    for size in sizes:
+        memory = min(size, options.resources.memory)
         tight = replace(options, resources=replace(options.resources, memory=memory))
         with contextlib.suppress(UcleError):
             yield plan(compiled, tight)
