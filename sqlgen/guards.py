@@ -17,7 +17,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.plan.sources import Dictionary, TableSource
 from ucle.plan.steps import Role
 from ucle.sqlgen.input_conditions import wrong_shape
-from ucle.sqlgen.input_tables import dictionary_values, source_table
+from ucle.sqlgen.input_tables import dictionary_values, source_table, whole_table
 from ucle.sqlgen.plan_to_sql import SqlStep
 from ucle.sqlgen.run_rows import without_ends
 from ucle.sqlgen.sql_trees import add_alias, column, function, integer, scale_key, table, text
@@ -75,9 +75,9 @@ class SizeGuard:
             return values, exp.Count(this=exp.Star())
         if len(self.columns) == 1:
             ((source, name),) = self.columns
-            return _rows(source), _size_of(self._largest(source, name))
+            return _rows(source, name), _size_of(self._largest(source, name))
         largest = (
-            select(add_alias(self._largest(source, name), "largest")).from_(_rows(source))
+            select(add_alias(self._largest(source, name), "largest")).from_(_rows(source, name))
             for source, name in self.columns
         )
         parts = exp.union(*largest, distinct=False).subquery("sizes")
@@ -97,8 +97,13 @@ class SizeGuard:
         return exp.func("least", last, inside, copy=False)
 
 
-def _rows(source: TableSource) -> exp.Expr:
-    """The relation of a source in FROM; of runs, it has their ends, not each position."""
+def _rows(source: TableSource, key: str) -> exp.Expr:
+    """The relation of a source in FROM that has all coordinates of a key column.
+
+    Of runs, it has their ends, not each position; of lists, those without items, too.
+    """
+    if source.ragged and key != source.keys[-1]:
+        return whole_table(source)
     return source_table(source if source.ends is None else without_ends(source))
 
 

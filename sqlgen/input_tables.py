@@ -94,22 +94,13 @@ def stored_table(
     """The relation of a source in a FROM clause, with a column for its values."""
     if source.features is not None:
         return subquery(feature_rows(source, whole_table(source, prefix)), alias or "features")
-    if source.times is not None and source.times.value is not None:
-        times = select_from(whole_table(source, prefix), column(source.times.column))
-        return subquery(times.where(exp.not_(is_null(source.times.value))), alias or "rows")
-    if source.wide:
-        values = [wide_value(source, name) for name in source.wide]
-        array: exp.Expr = exp.Array(expressions=values)
-    elif source.nulls is Nulls.REFUSED or source.value is None:
-        return _item_table(source, prefix, alias)
-    else:
-        array = exp.true() if source.nulls is Nulls.OBSERVED else column(source.value)
-    assert source.value is not None
-    columns = (*map(column, source.keys), _as_named(array, source.value), *map(column, beside))
-    query = select_from(_item_table(source, prefix), *columns)
     if not source.wide:
-        query = query.where(exp.not_(is_null(source.value)))
-    return subquery(query, alias or "rows")
+        return _item_table(source, prefix, alias)
+    assert source.value is not None
+    values = [wide_value(source, name) for name in source.wide]
+    array = _as_named(exp.Array(expressions=values), source.value)
+    columns = (*map(column, source.keys), array, *map(column, beside))
+    return subquery(select_from(whole_table(source, prefix), *columns), alias or "rows")
 
 
 def _item_table(source: TableSource, prefix: str, alias: str | None = None) -> exp.Expr:
@@ -241,19 +232,16 @@ def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:
     """The value of a row of a COO table in its element type; the constant where none is stored."""
     if source.value is None:
         return number(source.constant, source.dtype)
-    value = in_type(column(source.value, alias), source)
+    stored = column(source.value, alias)
+    if source.nulls is Nulls.OBSERVED:
+        return exp.not_(_is_null(stored))
+    value = in_type(stored, source)
+    if source.nulls is Nulls.MISSING:  # the row stays, as its coordinates exist
+        value = either(value, number(source.missing, source.dtype))
     if isinstance(source.origin, DataFile) and source.dtype.kind == "f":
         # DuckDB 2.0 takes NaN for the largest value of any column that may hold NaN, and answers
         # max(x) by that without reading the data. It has no such statistics of a sum.
         return exp.Add(this=value, expression=number(0, source.dtype))
-    return value
-
-
-def row_value(source: TableSource, alias: str | None = None) -> exp.Expr:
-    """The value of a row of a COO table, which is the fill where it stores none."""
-    value = scalar_value(source, alias)
-    if source.nulls is Nulls.MISSING and source.value is not None:
-        return either(value, number(source.missing, source.dtype))
     return value
 
 

@@ -8,7 +8,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.ir.fills import JoinKind
 from ucle.plan import relation_nodes as plan
 from ucle.plan.relation_tree import inputs, nodes
-from ucle.sqlgen.input_tables import row_value, whole_table
+from ucle.sqlgen.input_tables import scalar_value, whole_table
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.operand_aliases import choose_alias
 from ucle.sqlgen.sql_trees import VALUE, add_alias, differs, key_columns, number, when
@@ -71,7 +71,7 @@ class _Entry:
 def _entry(relation: plan.Relation, alias: str | None, kernels: KernelCalls) -> _Entry:
     """Return the entry of a scan, or of what is computed from scans of the same rows."""
     if isinstance(relation, plan.TableScan):
-        value = row_value(relation.source, alias)
+        value = scalar_value(relation.source, alias)
         return _Entry(value, differs(value, relation.type), relation, exact=True)
     assert isinstance(relation, plan.Aggregate)
     compute, (first, *others) = relation.input, inputs(relation)

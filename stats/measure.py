@@ -343,7 +343,14 @@ def _survey(
             return _survey_wide(checks, fill, distinct)
         return _survey_arrays(checks, look, fill, distinct)
     checks.arrays()
-    return _survey_entries(checks, fill, distinct, summed=summed)
+    found = _survey_entries(checks, fill, distinct, summed=summed)
+    if not source.ragged:
+        return found
+    # Lists without items have positions, too.
+    rows = _Checks(checks.fetch, checks.tensor, source.lists_alone, checks.prefix)
+    (row,) = rows.fetch(sql.statistics_query(rows.source, False, rows.prefix, Distinct.NOT))
+    own = rows.keys(row[0], row[6:])
+    return replace(found, sizes=(*own, *found.sizes[len(own) :]))
 
 
 def _survey_runs(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct) -> _Survey:

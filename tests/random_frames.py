@@ -74,7 +74,8 @@ def make_frame(
     rows = _days(rng, days, count)
     columns = _names(rng, names, width)
     there = rng.random((count, width)) < rng.choice([0.5, 0.8, 1.0])
-    if not wide and source != "xarray":  # a coordinate exists by its rows
+    nulls = wide or (source not in ("series", "xarray") and rng.random() < 0.3)
+    if not nulls and source != "xarray":  # a coordinate exists by its rows
         there[np.arange(count), rng.integers(0, width, count)] = True
         there[rng.integers(0, count, width), np.arange(width)] = True
     if source == "xarray":
@@ -82,7 +83,6 @@ def make_frame(
     numbers = _numbers(rng, dtype, (count, width))
     values = pd.DataFrame(np.where(there, numbers, np.nan), index=rows, columns=columns)
     values = values.rename_axis(index="day", columns="who")
-    nulls = wide or (source not in ("series", "xarray") and rng.random() < 0.3)
     sized = source not in ("series", "xarray") and bool(rng.random() < 0.5)
     sized &= min(count, width) > 1  # a single position of a table is no size
     options: dict[str, Any] = {"nulls": "missing"} if nulls else {}
@@ -152,7 +152,9 @@ def _tensor(
         if days == "ids":
             options["coordinates"] = {"day": "days"}
         return ucle.tensor(ucle.table(data, ["day"], columns_as="who", **options))
-    long = values.stack().dropna().rename("v").reset_index()
+    long = values.stack().rename("v").reset_index()
+    if "nulls" not in options:
+        long = long.dropna()
     long = long.sample(frac=1, random_state=int(rng.integers(2**31)))
     long["v"] = long["v"].astype(dtype)
     if source == "series":

@@ -151,6 +151,40 @@ def test_nulls(null: str, connection: duckdb.DuckDBPyConnection) -> None:
     assert ucle.observed(lazy).sum().item() == 2 + one
 
 
+def test_nulls_at_the_ends_of_lists_have_places(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        "CREATE OR REPLACE TABLE holes AS FROM "
+        "(VALUES ('a', [1.0, NULL, NULL]), ('b', NULL), ('c', [NULL, 2.0])) t(r, v)"
+    ).fetchall()
+    X = ucle.tensor(ucle.table("holes", ["r"], "v", ragged="p", nulls="missing"))
+    assert X.to_numpy(connection).tolist() == [[1, 0, 0], [0, 0, 0], [0, 2, 0]]
+    counts = ucle.count(X, "r", stored=True)
+    assert counts.to_numpy(connection).tolist() == [1, 1, 0]
+    assert ucle.observed(X).sum("p").to_numpy(connection).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("nulls", ["error", "missing"])
+def test_positions_of_empty_lists_exist(nulls: str, connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        "CREATE OR REPLACE TABLE baskets AS FROM (VALUES (0, []), (1, [2.0, 3.0]), (3, [])) t(r, v)"
+    ).fetchall()
+    X = ucle.tensor(ucle.table("baskets", ["r"], "v", ragged="p", nulls=nulls))
+    assert X.to_numpy(connection).tolist() == [[0, 0], [2, 3], [0, 0], [0, 0]]
+    assert X.sum("p").to_numpy(connection).tolist() == [0, 5, 0, 0]
+    program = (X.mean("r") + 1).program(connection)
+    program.create_views(connection, replace=True, kernels=False)
+    for rows, expected in (
+        ("SELECT 0 WHERE false", [1.5, 1.75]),
+        ("SELECT 7, []", [1.25, 1.375]),
+        ("SELECT 9, [NULL, 5.0]" if nulls == "missing" else "SELECT 9, [0.0, 5.0]", [1.2, 1.8]),
+    ):
+        connection.execute(f"INSERT INTO baskets {rows}" if "0 WHERE" not in rows else "SELECT 1")
+        with program.execute(connection) as result:
+            assert result["out"].to_numpy().tolist() == pytest.approx(expected)
+        found = connection.execute("SELECT val FROM out ORDER BY ALL").fetchall()
+        assert sorted(x for (x,) in found) == pytest.approx(expected)
+
+
 def test_lists_change(native: duckdb.DuckDBPyConnection) -> None:
     native.execute("CREATE OR REPLACE TABLE grows AS SELECT 0 AS r, [1, 2] AS v").fetchall()
     A = ucle.table("grows", ["r"], "v", ragged="p")

@@ -18,7 +18,15 @@ import pytest
 
 import ucle
 from ucle.database.open_sessions import open_session
-from ucle.errors import ArgumentError, ArgumentTypeError, InputError, LabelError, ValueTypeError
+from ucle.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DuplicateCoordinatesError,
+    InputError,
+    LabelError,
+    UcleError,
+    ValueTypeError,
+)
 from ucle.foundation.dtypes import DType
 from ucle.inputs.table_options import table
 from ucle.plan.sources import Nulls, TableSource
@@ -349,6 +357,80 @@ def test_missing_values_of_long_tables(connection: duckdb.DuckDBPyConnection) ->
     with program.execute() as result:
         assert result["t"].to_numpy().tolist() == [1.0, 3.0]
         assert result["n"].to_numpy().tolist() == [2, 1]
+
+
+TALL = {
+    "text": ["ann", "bob", "cid", "dan"],
+    "date": [dt.date(2024, 1, day) for day in (1, 2, 5, 9)],
+    "positions": [0, 1, 2, 3],
+}
+"""Coordinates of rows, of which the first and the last have no value at all."""
+
+
+@pytest.mark.parametrize("kind", TALL)
+@pytest.mark.parametrize(
+    "type_", ["DOUBLE", "FLOAT", "BIGINT", "TINYINT", "DECIMAL(9,2)", "BOOLEAN"]
+)
+def test_rows_of_nulls_have_coordinates(
+    kind: str, type_: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """The coordinates of missing values exist, in wide tables and in long ones."""
+    names, gone = TALL[kind], [None, None]
+    entries = [gone, [1, None], [None, 1], gone]
+    rows = pa.table({"id": names, "p": [x for x, _ in entries], "q": [x for _, x in entries]})
+    connection.register("gaps", rows)
+    connection.execute(
+        f"CREATE OR REPLACE TABLE wide AS SELECT id, p::{type_} AS p, q::{type_} AS q, "
+        f"NULL::{type_} AS r FROM gaps"
+    )
+    connection.unregister("gaps")
+    connection.execute(
+        "CREATE OR REPLACE TABLE long AS FROM wide UNPIVOT INCLUDE NULLS (v FOR f IN (p, q, r))"
+    )
+    for fill in (0, 1) if type_ == "BOOLEAN" else (0, 7):
+        options = {"nulls": "missing", "fill": fill}
+        specs = [
+            table("wide", ["id"], columns_as="f", **options),
+            table("long", ["id", "f"], "v", **options),
+            table(connection.table("long").arrow(), ["id", "f"], "v", **options),
+            table(connection.table("long").pl(), ["id", "f"], "v", **options),
+            table("long", ["id", "f"], "v", duplicates="sum", **options),
+        ]
+        expected = [[1 if x == 1 else fill for x in (*own, None)] for own in entries]
+        there = [[x == 1 for x in (*own, None)] for own in entries]
+        for spec in specs:
+            program = ucle.einsum_program(
+                "Y[i,f] = X[i,f]; M[i,f] = O[i,f]", X=spec, O=ucle.observed(spec),
+                database=connection,
+            )  # fmt: skip
+            with program.execute() as result:
+                assert result["Y"].to_numpy().tolist() == expected
+                assert result["M"].to_numpy().tolist() == there
+                if kind != "positions":
+                    assert result["Y"].coordinates("i").to_pylist() == names
+                assert result["Y"].coordinates("f").to_pylist() == ["p", "q", "r"]
+        counts = ucle.count(ucle.tensor(specs[1], axes=("id", "f")), "f", stored=True)
+        assert counts.to_numpy(connection).tolist() == [0, 1, 1, 0]
+
+
+def test_rows_of_nulls_claim_their_coordinates() -> None:
+    data = pa.table({"i": ["a", "a"], "v": [1.0, None]})
+    with pytest.raises(DuplicateCoordinatesError):
+        ucle.einsum_program("t += X[i]", X=table(data, ["i"], "v", nulls="missing"))
+    summed = table(data, ["i"], "v", nulls="missing", duplicates="sum")
+    assert ucle.tensor(summed).to_numpy().tolist() == [1.0]
+
+
+def test_integers_beside_missing_ones_are_not_rounded() -> None:
+    data = pa.table({"i": [0, 1], "v": [2**53 + 1, None]})
+    for fill in (0, 0.5, np.inf):
+        spec = table(data, ["i"], "v", nulls="missing", dtype="float32", fill=fill)
+        assert ucle.tensor(spec).to_numpy().tolist() == [float(np.float32(2**53 + 1)), fill]
+    with pytest.raises(UcleError, match="int64"):
+        ucle.tensor(table(data, ["i"], "v", nulls="missing", fill=0.5)).to_numpy()
+    data = pa.table({"i": [0, 1], "v": [2.5, None]})
+    with pytest.raises(UcleError, match=r"2\.5"):
+        ucle.tensor(table(data, ["i"], "v", nulls="missing", dtype=int)).to_numpy()
 
 
 def test_data_is_read_again(fresh: duckdb.DuckDBPyConnection) -> None:

@@ -230,10 +230,10 @@ def test_no_time_at_all(connection: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.parametrize("rows", ["series", "matrix"])
 @pytest.mark.parametrize("decomposition", ["auto", "relational"])
-def test_rows_that_are_missing_have_no_times(
+def test_rows_that_are_missing_have_times(
     rows: str, decomposition: str, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    """They are no coordinates of the tensor either, neither in a mask of what is observed."""
+    """They are coordinates of the tensor, too, and of a mask of what is observed."""
     connection.execute("""
         CREATE OR REPLACE TABLE gone AS FROM (VALUES
             (DATE '2024-02-02', 'a', 1.0), (DATE '2024-02-04', 'b', NULL),
@@ -241,7 +241,12 @@ def test_rows_that_are_missing_have_no_times(
     """)
     keys = ["day"] if rows == "series" else ["day", "who"]
     x = ucle.tensor(ucle.table("gone", keys, "v", nulls="missing"), axes=tuple(keys))
-    expected = {"windows": [1.0, 4.0], "steps": [4.0], "observed": [1, 2], "counts": [1, 2]}
+    expected = {
+        "windows": [1.0, 1.0, 4.0, 0.0],
+        "steps": [4.0, 0.0],
+        "observed": [1, 1, 2, 0],
+        "counts": [1, 2, 3, 1],
+    }
     seen = 1 * ucle.observed(x)
     found = {
         "windows": x.rolling("6d", "day").sum(),

@@ -217,14 +217,6 @@ AROUND: tuple[Mutation, ...] = (
         ("tests/maintenance/test_lazy_programs.py::test_refreshes",),
     ),
     Mutation(
-        "times-of-missing-values-read",
-        "ucle/inputs/time_pairs.py",
-        "type=key.type, value=missing)",
-        "type=key.type)",
-        "windows of time have times at which a table has no value",
-        ("tests/lazy/test_windows_of_time.py::test_rows_that_are_missing_have_no_times",),
-    ),
-    Mutation(
         "choice-turned-around",
         "ucle/lazy/meaning.py",
         "(WHEN, UNLESS)",

@@ -97,9 +97,9 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
         "long-missing-kept",
         "sqlgen/input_tables.py",
-        "    if not source.wide:\n        query = query.where(exp.not_(is_null(source.value)))\n",
-        "",
-        "rows whose value is NULL stay in a table with missing values",
+        "    if source.nulls is Nulls.MISSING:  # the row",
+        "    if False:  # the row",
+        "rows whose value is NULL stay NULL in a table with missing values",
         (f"{_TESTS}test_missing_values_of_long_tables[native]",),
     ),
     Mutation(

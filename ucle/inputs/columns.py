@@ -146,6 +146,7 @@ def table_source(
         key_types=tuple(key.type for key in keys),
         keys_as=_mirrored_types(keys, where) if spec.symmetric else (),
         nulls=spec.nulls,
+        missing=0 if spec.fill is None else spec.fill,
         fixed_length=value is not None and not tiles and bool(array_sizes(value.type)),
         ragged=spec.ragged is not None,
         ends=None if ends is None else ends.name,

@@ -11,7 +11,7 @@ from ucle.foundation.names import sql_name
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import Column, key_kind
 from ucle.inputs.inputs import DescribedTable
-from ucle.plan.sources import Nulls, TableSource, TimePairs
+from ucle.plan.sources import TableSource, TimePairs
 
 COUNTED = "rolling(7) counts positions"
 """Advice for axes that have no times."""
@@ -37,7 +37,7 @@ def times_source(
     spec, where = described.spec, f"input {name}, {described.origin}"
     times = spec.times
     assert times is not None
-    keys, value = assign_columns(spec, columns, axes_of_relation(times), where, foreign)
+    keys, _ = assign_columns(spec, columns, axes_of_relation(times), where, foreign)
     if times.axis >= len(keys):
         raise _no_times(where, "an axis of arrays", COUNTED)
     key = keys[times.axis]
@@ -45,7 +45,6 @@ def times_source(
     zoned = kind == "timestamps with a time zone" and times.kind == "window"
     if kind != "dates and timestamps" and not zoned:
         raise _no_times(f"{where}, column {key.name}", key.type, _advice(key, kind))
-    missing = None if value is None or spec.nulls is Nulls.REFUSED else value.name
     return TableSource(
         described.origin,
         (RESULT, ENTRY),
@@ -54,7 +53,7 @@ def times_source(
         constant=True,
         encoded=(True, True),
         key_types=(key.type, key.type),
-        times=replace(times, column=key.name, type=key.type, value=missing),
+        times=replace(times, column=key.name, type=key.type),
     )
 
 

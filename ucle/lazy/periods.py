@@ -327,8 +327,6 @@ def pairs_of_times(
     leaf, axis = next(iter(found))
     months, micros = length
     wide = leaf.value.columns_as is not None  # its value columns are left out
-    # Rows of many entries have coordinates whatever is NULL in them.
-    many = wide or leaf.value.ragged is not None or leaf.value.ends is not None
     rank = len(leaf.axes) - wide
     shared = leaf.value.sum_duplicates or leaf.value.tiles or leaf.value.one_hot
     unique = rank == 1 and not shared  # several rows may have some of the features of a key
@@ -341,7 +339,7 @@ def pairs_of_times(
         one_hot=(),
         ragged=None,
         ends=None,
-        nulls=Nulls.REFUSED if many else leaf.value.nulls,
+        nulls=Nulls.REFUSED,  # rows have coordinates whatever is NULL in them
         dtype=DType.BOOL,
         fill=False,
         bounds=None,

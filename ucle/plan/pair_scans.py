@@ -31,7 +31,7 @@ from ucle.plan.relation_nodes import (
     TableScan,
 )
 from ucle.plan.relation_tree import inputs, nodes, reads, with_inputs
-from ucle.plan.sources import CsvFile, InMemory, Nulls, Origin, TableName, TableSource
+from ucle.plan.sources import CsvFile, InMemory, Origin, TableName, TableSource
 from ucle.plan.steps import Plan, Role, Step
 
 MOST_COLUMNS = 8
@@ -276,10 +276,4 @@ def _may_stand_beside(first: Relation, second: Relation) -> bool:
 
 def _is_number(scan: TableScan) -> bool:
     """Return whether the value of a row is a number in a column of the table."""
-    source = scan.source
-    return (
-        scan.layout.scalar
-        and source.has_entry_in_row
-        and source.nulls is not Nulls.OBSERVED
-        and not source.presence
-    )
+    return scan.layout.scalar and scan.source.has_entry_in_row and not scan.source.presence

@@ -136,8 +136,6 @@ class TimePairs:
     column: str = ""
     """The column, as soon as it is known."""
     type: str = ""
-    value: str | None = None
-    """A column of values of which NULL is missing: its rows have no coordinates."""
 
 
 @dataclass(frozen=True)
@@ -268,6 +266,14 @@ class TableSource:
     def keys_alone(self) -> TableSource:
         """The same rows where only keys are read, without the arrays of a wide table."""
         return self.entries_of(self.wide[0]) if self.wide and not self.symmetric else self
+
+    @property
+    def lists_alone(self) -> TableSource:
+        """The rows of a table of lists of different lengths: True for each, whatever is in it."""
+        keys, encoded, types = self.keys[:-1], self.encoded[:-1], self.key_types[:-1]
+        return TableSource(
+            self.origin, keys, None, dtype=DType.BOOL, encoded=encoded, key_types=types
+        )
 
     @property
     def without_features(self) -> TableSource:
