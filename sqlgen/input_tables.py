@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp, select
 
@@ -24,7 +25,13 @@ from ucle.plan.sources import (
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 from ucle.sqlgen.feature_rows import feature_names, feature_rows
 from ucle.sqlgen.item_rows import item_rows
-from ucle.sqlgen.pairs_of_times import PERIOD, is_the_column, periods, time_pairs
+from ucle.sqlgen.pairs_of_times import (
+    PERIOD,
+    is_the_column,
+    periods,
+    results_of_pairs,
+    time_pairs,
+)
 from ucle.sqlgen.run_rows import run_rows
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
@@ -94,6 +101,10 @@ def stored_table(
     """The relation of a source in a FROM clause, with a column for its values."""
     if source.features is not None:
         return subquery(feature_rows(source, whole_table(source, prefix)), alias or "features")
+    if source.times is not None and source.times.of is not None:
+        made = source.times.of
+        inner = stored_table(replace(source, times=made), prefix)
+        return subquery(results_of_pairs(made, inner), alias or "results")
     if not source.wide:
         return _item_table(source, prefix, alias)
     assert source.value is not None
@@ -340,7 +351,7 @@ def _coordinates(source: TableSource, key: str, prefix: str) -> exp.Select:
     elif is_the_column(times, key):
         relation, own = stored_table(source.keys_alone, prefix), column(times.column)
         value = own if (read_as := source.key_as(key)) is None else cast(own, read_as)
-    elif key == PERIOD:
+    elif key == PERIOD and times.kind != "range":
         relation = subquery(periods(times, stored_table(source.keys_alone, prefix)), "times")
     else:
         relation = source_table(source.keys_alone, prefix)

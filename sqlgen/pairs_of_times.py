@@ -1,14 +1,26 @@
-"""Pairs of times in SQL: steps and the times in them, or times and those in a window before.
+"""Pairs of coordinates in SQL: of steps and windows of time, and of ranges.
 
-The coordinates on either side of the pairs are read without the pairs.
+They are steps and the times in them, times and those in a window before, or the coordinates of a
+range, each with itself. The coordinates on either side of the pairs are read without the pairs.
 """
 
 from __future__ import annotations
 
+import datetime
+
 from sqlglot import exp, select
 
 from ucle.plan.sources import TimePairs
-from ucle.sqlgen.sql_trees import add_alias, ascending, cast, column, function, integer, subquery
+from ucle.sqlgen.sql_trees import (
+    add_alias,
+    ascending,
+    cast,
+    column,
+    function,
+    integer,
+    subquery,
+    text,
+)
 
 PERIOD, TIME = "period", "time"
 
@@ -17,6 +29,8 @@ def time_pairs(times: TimePairs, relation: exp.Expr) -> exp.Select:
     """Select the pairs of a description from a relation with its column of times."""
     if times.kind == "window":
         return _windows(times, distinct_times(times, relation))
+    if times.kind == "range":
+        return _range(times, relation)
     distinct = _distinct(times, relation)
     start = step_start(times, column(TIME))
     steps = select(add_alias(start, PERIOD), column(TIME)).from_(distinct.subquery("distinct"))
@@ -25,6 +39,32 @@ def time_pairs(times: TimePairs, relation: exp.Expr) -> exp.Select:
     pick = {"first": exp.Min, "last": exp.Max}[times.kind]
     ends = select(column(PERIOD), add_alias(pick(this=column(TIME)), TIME))
     return ends.from_(steps.subquery("steps")).group_by(column(PERIOD))
+
+
+def _range(times: TimePairs, relation: exp.Expr) -> exp.Select:
+    """Each coordinate of a range, with itself."""
+    own = column(times.column)
+    every = select(add_alias(own, PERIOD), add_alias(own.copy(), TIME)).from_(relation)
+    if times.low is not None:
+        every = every.where(exp.GTE(this=own.copy(), expression=_end(times.low)))
+    if times.high is not None:
+        every = every.where(exp.LTE(this=own.copy(), expression=_end(times.high)))
+    return every if times.unique else every.distinct()
+
+
+def _end(value: int | str | datetime.date | datetime.time) -> exp.Expr:
+    """An end of a range as a literal of its own type."""
+    match value:
+        case int():
+            return integer(value)
+        case str():
+            return text(value)
+        case datetime.datetime():
+            zoned = value.tzinfo is not None
+            return cast(text(str(value)), "TIMESTAMPTZ" if zoned else "TIMESTAMP")
+        case datetime.date():
+            return cast(text(str(value)), "DATE")
+    return cast(text(str(value)), "TIME")
 
 
 def _distinct(times: TimePairs, relation: exp.Expr) -> exp.Select:
@@ -95,7 +135,19 @@ def is_the_column(times: TimePairs, side: str) -> bool:
 
     The sides are `PERIOD` and `TIME`.
     """
-    return times.kind == "window" or (times.kind == "step" and side == TIME)
+    return times.kind == "window" or (times.kind in ("step", "range") and side == TIME)
+
+
+def results_of_pairs(times: TimePairs, relation: exp.Expr) -> exp.Select:
+    """Select the coordinates of results, each once, in a column of the name of the key column."""
+    if times.kind == "window":
+        rows: exp.Query = select(add_alias(column(times.column), PERIOD)).from_(relation)
+    elif times.kind == "range":
+        rows = _range(times, relation)
+    else:
+        rows = periods(times, relation)
+    results = select(add_alias(column(PERIOD), times.column)).from_(subquery(rows, "pairs"))
+    return results.distinct()
 
 
 def periods(times: TimePairs, relation: exp.Expr) -> exp.Query:

@@ -645,8 +645,7 @@ def test_ids_stay_ids() -> None:
                 x.sel(id=absent).to_numpy()
         with pytest.raises(LabelError, match="twice"):
             x.sel(id=[10, 10])
-        with pytest.raises(UnsupportedError, match="BETWEEN"):
-            x.sel(id=slice(10, 20))
+        np.testing.assert_array_equal(x.sel(id=slice(10, 20)).to_numpy(), [[1, 0], [0, 2]])
 
 
 def test_dates_and_slices_as_coordinates() -> None:

@@ -302,7 +302,51 @@ def test_steps_follow_the_data(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 @pytest.mark.turns(3)
-@pytest.mark.sample(1)
+def test_windows_and_steps_of_one_another(connection: duckdb.DuckDBPyConnection) -> None:
+    """Their coordinates are those of the results that they are made of, and not of the table."""
+    days = pd.date_range("2024-01-28", periods=40, name="day")
+    frame = pd.DataFrame(np.random.default_rng(3).normal(size=(40, 2)), days, ["a", "b"])
+    frame = frame.drop(days[[3, *range(17, 27), 39]])
+    x = ucle.tensor(ucle.table(frame, columns_as="who"))
+    weeks, of_pandas = x.resample("1w", "day"), frame.resample("W-MON", closed="left", label="left")
+    there = of_pandas.size() > 0
+    some = x.resample("1w", "day", empty=False)
+    sums = weeks.sum(), of_pandas.sum()
+    for case, (found, expected) in {
+        "windows of weeks": (sums[0].rolling("15d", "day").sum(), sums[1].rolling("15D").sum()),
+        "counts": (sums[0].rolling("15d", "day").count(), sums[1]["a"].rolling("15D").count()),
+        "months of weeks": (sums[0].resample("1mo", "day").mean(), sums[1].resample("MS").mean()),
+        "last weeks": (sums[0].resample("1mo", "day").last(), sums[1].resample("MS").last()),
+        "windows of some weeks": (
+            some.max().rolling("8d", "day").min(),
+            of_pandas.max()[there].rolling("8D").min(),
+        ),
+        "months of windows": (
+            x.rolling("3d", "day").sum().resample("1mo", "day").sum(),
+            frame.rolling("3D").sum().resample("MS").sum(),
+        ),
+        "windows of months of weeks": (
+            sums[0].resample("1mo", "day").sum().rolling("40d", "day").sum(),
+            sums[1].resample("MS").sum().rolling("40D").sum(),
+        ),
+        "months of distances": (
+            (x - x.rolling("3d", "day").mean()).resample("1mo", "day").sum(),
+            (frame - frame.rolling("3D").mean()).resample("MS").sum(),
+        ),
+    }.items():
+        for decomposition in ("auto", "relational"):
+            program = found.program(connection, decomposition=decomposition)
+            with program.execute() as result:
+                own = [pd.Timestamp(day) for day in result["out"].coordinates("day").to_pylist()]
+                assert own == list(expected.index), case
+                values = result["out"].to_numpy()
+                if values.ndim > expected.ndim:
+                    values = values[:, 0]
+                np.testing.assert_allclose(values, expected, 1e-9, 1e-12, err_msg=case)
+    with pytest.raises(UnsupportedError, match="several tables or steps"):
+        (x + sums[0]).resample("1mo", "day")
+
+
 @pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("series", [(), ("who",)])
@@ -338,6 +382,8 @@ def test_tables_that_are_emptied_and_filled(connection: duckdb.DuckDBPyConnectio
             assert result["out"].to_numpy().tolist() == expected
 
 
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 def test_empty_steps(connection: duckdb.DuckDBPyConnection) -> None:
     """As in pandas they have the sum and the count 0, and NaN otherwise."""
     days = pd.to_datetime(["2024-01-30", "2024-01-31", "2024-04-02"])

@@ -217,6 +217,22 @@ AROUND: tuple[Mutation, ...] = (
         ("tests/maintenance/test_lazy_programs.py::test_refreshes",),
     ),
     Mutation(
+        "windows-of-steps-by-the-table",
+        "sqlgen/input_tables.py",
+        "    if source.times is not None and source.times.of is not None:\n",
+        "    if False:\n",
+        "windows of weekly sums are windows of days",
+        ("tests/lazy/test_time_series.py::test_windows_and_steps_of_one_another[native]",),
+    ),
+    Mutation(
+        "slices-without-their-stop",
+        "sqlgen/pairs_of_times.py",
+        "exp.LTE(this=own.copy(), expression=_end(times.high))",
+        "exp.LT(this=own.copy(), expression=_end(times.high))",
+        "a slice of coordinates ends before its stop",
+        ("tests/lazy/test_coordinate_ranges.py::test_both_ends_belong_to_a_slice[native-dates]",),
+    ),
+    Mutation(
         "choice-turned-around",
         "ucle/lazy/meaning.py",
         "(WHEN, UNLESS)",

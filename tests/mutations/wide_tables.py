@@ -264,9 +264,9 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "wide-times-with-values",
-        "ucle/lazy/periods.py",
-        "        value=1 if wide else leaf.value.value,\n",
-        "        value=leaf.value.value,\n",
+        "ucle/lazy/key_pairs.py",
+        "        value=1 if wide else spec.value,\n",
+        "        value=spec.value,\n",
         "wide tables have no steps and no windows of time",
         ("tests/lazy/test_time_series.py::test_wide_tables_have_steps[native]",),
     ),

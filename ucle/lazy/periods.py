@@ -21,6 +21,7 @@ from ucle.foundation.dtypes import DType
 from ucle.lazy.constants import everywhere
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.key_columns import find_key_columns
+from ucle.lazy.key_pairs import origin_of_coordinates, pairs_of_keys
 from ucle.lazy.nodes import AVERAGE, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.positions_in_order import ordinals
 from ucle.lazy.reductions import reduce_tensor
@@ -43,7 +44,7 @@ from ucle.operators import (
     WHEN_HIGHEST,
     WHEN_LOWEST,
 )
-from ucle.plan.sources import Nulls, TimePairs
+from ucle.plan.sources import TimePairs
 
 UNITS = {
     "us": (0, 1),
@@ -315,46 +316,15 @@ def pairs_of_times(
         UnsupportedError: the times of the axis are not those of one table.
     """
     found = dict.fromkeys(find_key_columns(tensor.node, tensor.labelled.index(place)))
-    relations = {id(leaf.value.relation) for leaf, _ in found}
-    if len(relations) != 1:
+    if len({origin_of_coordinates(leaf, axis) for leaf, axis in found}) != 1:
         raise UnsupportedError(
             "the times of this axis are not those of one table",
             where=f"{where}, {tensor}",
             expected="an axis whose coordinates are in a key column of a table",
-            found="an array, or several tables" if found else "positions",
+            found="an array, or several tables or steps" if found else "positions",
             hint="rolling(7) counts positions; a view with UNION has the times of several tables",
         )
     leaf, axis = next(iter(found))
     months, micros = length
-    wide = leaf.value.columns_as is not None  # its value columns are left out
-    rank = len(leaf.axes) - wide
-    shared = leaf.value.sum_duplicates or leaf.value.tiles or leaf.value.one_hot
-    unique = rank == 1 and not shared  # several rows may have some of the features of a key
-    spec = replace(
-        leaf.value,
-        times=TimePairs(axis, rank, kind, months, micros, every, unique),
-        value=1 if wide else leaf.value.value,
-        columns_as=None,
-        values=None,
-        one_hot=(),
-        ragged=None,
-        ends=None,
-        nulls=Nulls.REFUSED,  # rows have coordinates whatever is NULL in them
-        dtype=DType.BOOL,
-        fill=False,
-        bounds=None,
-        presence=False,
-        sum_duplicates=False,
-        symmetric=False,
-        tiles=None,
-        shape=None,
-        encode=False,
-        encoded_keys=(),
-        dictionaries=(),
-        unsorted=frozenset(),
-        picks=False,
-    )
-    own = tensor.axes[place]
-    period = Axis(own.name, None, encoded=True)
-    name = f"{leaf.name}_{kind}s"
-    return Leaf(spec, (period, replace(own, encoded=True)), name, DType.BOOL, leaf.database)
+    times = TimePairs(0, 0, kind, months, micros, every)
+    return pairs_of_keys(leaf, axis, replace(tensor.axes[place], encoded=True), times)

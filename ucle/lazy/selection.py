@@ -1,4 +1,4 @@
-"""Selecting positions of an axis: slices, lists of positions, and coordinates by name.
+"""Selecting positions of an axis: slices, lists of positions, and masks.
 
 A selection is an EinSum as well: a join with a small boolean tensor that has one entry for each
 selected position. ``t[[4, 2], :]`` is ``S[p,i]`` with entries at (0, 4) and (1, 2), and only the
@@ -20,9 +20,7 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.objects import is_instance
 from ucle.inputs.table_input import PickedPositions, TableInput
 from ucle.lazy.axes import (
-    AxisLike,
     check_axis_names,
-    find_axis,
     permute_axes,
     with_unit_axis,
 )
@@ -70,7 +68,7 @@ def index_tensor(tensor: Lazy, key: Any) -> Lazy:
             tensor = with_unit_axis(tensor, place)
         elif isinstance(part, slice):
             if part != slice(None):
-                tensor = take_positions(tensor, place, _range(part, tensor, place))
+                tensor = take_positions(tensor, place, positions_of_slice(part, tensor, place))
         elif _is_list(part) or listed:  # together with a list, an integer is a list of one position
             picked[place] = integers(part if _is_list(part) else [operator.index(part)])
             picking.append(n)
@@ -158,7 +156,7 @@ def _gather_positions(
         )
     joint_axis = Axis(tensor.axes[named].name, next(iter(lengths), 1))
     offsets = {
-        place: _check_positions(tensor, place, positions) for place, positions in picked.items()
+        place: check_positions(tensor, place, positions) for place, positions in picked.items()
     }
     untouched = [place for place in range(len(tensor.axes)) if place not in picked]
     order = [*untouched[:position], len(tensor.axes), *untouched[position:]]
@@ -247,7 +245,13 @@ def integers(key: Any) -> list[int]:
     return [int(value) for value in values]
 
 
-def _range(key: slice, tensor: Lazy, place: int) -> range:
+def positions_of_slice(key: slice, tensor: Lazy, place: int) -> range:
+    """The positions of a slice of an axis.
+
+    Raises:
+        PositionError: its ends are no positions, or its step is 0.
+        BoundError: it counts from the end of an axis whose size is not known.
+    """
     axis = tensor.axes[place]
     bounds = (key.start, key.stop, key.step)
     whole = all(x is None or (hasattr(x, "__index__") and np.ndim(x) == 0) for x in bounds)
@@ -290,7 +294,7 @@ def take_positions(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
         PositionError: a position outside the axis.
         UnsupportedError: the axis has coordinates instead of positions.
     """
-    offsets = _check_positions(tensor, place, positions)
+    offsets = check_positions(tensor, place, positions)
     axis = tensor.axes[place]
     new_axis = Axis(axis.name, len(offsets))
     if axis.unit:
@@ -390,8 +394,13 @@ def _with_label(tensor: Lazy, place: int) -> Apply:
     return Apply(WHEN, (NodeOperand(leaf, (place,)), others), (place, *others.labels), axes)
 
 
-def _check_positions(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
-    """Check positions of an axis and count them from its beginning."""
+def check_positions(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
+    """Check positions of an axis and count them from its beginning.
+
+    Raises:
+        PositionError: a position is outside the axis.
+        UnsupportedError: the axis has coordinates instead of positions.
+    """
     axis = tensor.axes[place]
     if axis.encoded:
         raise UnsupportedError(
@@ -430,135 +439,6 @@ def _position(position: int, axis: Axis, place: int, tensor: Lazy) -> int:
     return position % axis.size if axis.size else position
 
 
-def select_coordinates(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
-    """Select coordinates of named axes: a single one drops its axis, a list keeps it.
-
-    Coordinates are the values in the key columns of tables: strings, dates, or integers. An axis of
-    a table keeps the selected coordinates, in their order in the data; an axis of an array uses
-    positions as coordinates.
-
-    Raises:
-        AxisError: there is no such axis.
-        LabelError: coordinates are not integers for an axis that uses positions, or a coordinate is
-            given twice.
-        UnsupportedError: a slice of coordinates.
-    """
-    for axis, picked in coordinates.items():
-        place = find_axis(tensor, axis, "sel")
-        where = f"sel, axis {axis!r} of {tensor}"
-        own = tensor.axes[place]
-        if isinstance(picked, slice):
-            tensor = _slice_axis(tensor, place, picked, where)
-            continue
-        single = isinstance(picked, str | bytes) or np.ndim(picked) == 0
-        values = _coordinates([picked] if single else picked, where)
-        numbered = pa.types.is_integer(values.type) or not len(values)
-        if not numbered and own.unit:
-            raise LabelError(
-                "an axis of size 1 has no coordinates but 0",
-                where=where,
-                expected="position 0",
-                found=repr(picked),
-            )
-        if own.size is not None and numbered and not own.encoded:
-            tensor = take_positions(tensor, place, integers(values.to_pylist()))
-        else:
-            if numbered and not own.encoded:
-                _check_positions(tensor, place, values.to_pylist())
-            tensor = _at_coordinates(tensor, place, values, single, where)
-        if single:
-            axes = (*tensor.axes[:place], *tensor.axes[place + 1 :])
-            tensor = Lazy(tensor.node, axes)
-    return tensor
-
-
-def _slice_axis(tensor: Lazy, place: int, key: slice, where: str) -> Lazy:
-    """Select a slice of an axis that uses positions."""
-    bounds = (key.start, key.stop, key.step)
-    whole = all(bound is None or hasattr(bound, "__index__") for bound in bounds)
-    if key == slice(None):
-        return tensor
-    if tensor.axes[place].size is None or tensor.axes[place].encoded or not whole:
-        raise UnsupportedError(
-            "only the data of the table determines which coordinates are in a slice",
-            where=where,
-            expected="coordinates, one or a list of them",
-            found=f"{key.start!r} to {key.stop!r}",
-            hint="filter the table: ucle.tensor of a view with WHERE ... BETWEEN ... AND ...",
-        )
-    return take_positions(tensor, place, _range(key, tensor, place))
-
-
-def _coordinates(picked: Any, where: str) -> pa.Array:
-    """Convert coordinates to a column."""
-    values = [_python_value(value) for value in picked]
-    whole = all(type(value) is int for value in values)
-    unsigned = whole and max(values, default=0) >= 2**63
-    try:
-        column = pa.array(values, pa.uint64() if unsigned else None)
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowTypeError,
-        pa.ArrowNotImplementedError,
-        OverflowError,
-    ) as error:
-        raise LabelError(
-            "these are not coordinates",
-            where=where,
-            expected="strings, dates or integers of at most 64 bits, all of one type",
-            found=repr(values)[:80],
-            hint="a view with the column as VARCHAR has names to select"
-            if whole
-            else str(error).splitlines()[0],
-        ) from error
-    if column.null_count or pa.types.is_nested(column.type):
-        raise LabelError(
-            "these are not coordinates",
-            where=where,
-            expected="strings, dates or integers",
-            found=repr(values)[:80],
-        )
-    return column
-
-
-def _python_value(value: Any) -> Any:
-    """Convert a coordinate to a Python value; NumPy's dates are converted to microseconds."""
-    if isinstance(value, np.ndarray) and not value.ndim:
-        value = value[()]
-    if isinstance(value, np.datetime64):
-        return value.astype("datetime64[us]").item()
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, where: str) -> Lazy:
-    """Join with the selected coordinates of a table's axis, which the axis keeps."""
-    axis, new = tensor.axes[place], len(tensor.axes)
-    if len(set(values.to_pylist())) < len(values):  # Arrow has no `unique` of UUIDs
-        raise LabelError(
-            "a coordinate is given twice",
-            where=where,
-            expected="each coordinate once, because the axis keeps its coordinates",
-            found=repr(values.to_pylist())[:80],
-        )
-    new_axis = Axis(axis.name, 1) if single else Axis(axis.name, None, encoded=True)
-    columns = {"picked": values}
-    axes: tuple[Axis, ...] = (axis,)
-    labels: tuple[int, ...] = (place,)
-    encoded: tuple[int, ...] = (0,) if axis.encoded else ()
-    if not single:
-        columns = {"picked": values, "kept": values}
-        axes, labels, encoded = (axis, new_axis), (place, new), (*encoded, 1)
-    spec = TableInput(
-        pa.table(columns),
-        tuple(columns),
-        bounds=(None,) * len(columns),
-        dtype=DType.BOOL,
-        encoded_keys=encoded,
-        picks=True,
-    )
-    return _where_picked(tensor, place, new_axis, Leaf(spec, axes, "picked", DType.BOOL), labels)
-
-
 def _join_selection(tensor: Lazy, place: int, positions: Sequence[int], new_axis: Axis) -> Lazy:
     """Join with a selection: one row for each selected position of the axis."""
     axis, new = tensor.axes[place], len(tensor.axes)
@@ -576,7 +456,8 @@ def _join_selection(tensor: Lazy, place: int, positions: Sequence[int], new_axis
         dtype=DType.BOOL,
         positions=(_picked(tensor, place, len(columns) - 1),),
     )
-    return _where_picked(tensor, place, new_axis, Leaf(spec, axes, "picked", DType.BOOL), labels)
+    picked = Leaf(spec, axes, "picked", DType.BOOL)
+    return where_picked(tensor, place, new_axis, NodeOperand(picked, labels))
 
 
 def _picked(tensor: Lazy, place: int, key: int) -> PickedPositions:
@@ -585,14 +466,12 @@ def _picked(tensor: Lazy, place: int, key: int) -> PickedPositions:
     return PickedPositions(key, place if name is None else name, str(tensor))
 
 
-def _where_picked(
-    tensor: Lazy, place: int, new_axis: Axis, picked: Leaf, labels: tuple[int, ...]
-) -> Lazy:
-    """Join with a boolean table; its new axis, if any, replaces the selected one."""
+def where_picked(tensor: Lazy, place: int, new_axis: Axis, picked: NodeOperand) -> Lazy:
+    """Join with a boolean tensor; its new axis, if any, is labelled last and replaces another."""
     new = len(tensor.axes)
     return apply(
         WHEN.name,
-        [NodeOperand(picked, labels), tensor.operand(range(new))],
+        [picked, tensor.operand(range(new))],
         [new_axis if n == place else a for n, a in enumerate(tensor.axes)],
         [new if n == place else n for n in range(new)],
         reduce="dot",

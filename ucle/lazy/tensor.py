@@ -23,7 +23,7 @@ from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
 from ucle.inputs.inputs import element_type
 from ucle.inputs.table_input import TableInput
 from ucle.lazy import axes as moves
-from ucle.lazy import products, rearranging, reductions, selection
+from ucle.lazy import coordinate_selection, products, rearranging, reductions, selection
 from ucle.lazy import stored as masked
 from ucle.lazy.axes import AxisLike
 from ucle.lazy.computable import Computable
@@ -507,8 +507,9 @@ class Tensor(Computable, SeriesMethods, Arithmetic["Tensor"]):
         """Select coordinates: those of a table's key columns, or positions for other axes.
 
         Args:
-            coordinates: by axis, a coordinate or a list of coordinates; a single coordinate drops
-                its axis.
+            coordinates: by axis, a coordinate, a list of coordinates, or a slice of them. A single
+                coordinate drops its axis. A slice of a table's coordinates has both of its ends, as
+                in pandas and xarray; one of positions ends before its stop, as in NumPy.
             by_name: the same, for axes whose names can be keywords.
 
         >>> import ucle
@@ -516,10 +517,15 @@ class Tensor(Computable, SeriesMethods, Arithmetic["Tensor"]):
         >>> x.sel(node=1).to_numpy(), x.sel(feature=[1, 0]).to_numpy()
         (array([3, 4]), array([[2, 1],
                [4, 3]]))
+        >>> years = {"year": [1999, 2001, 2002, 2005], "n": [1, 2, 3, 4]}
+        >>> import pyarrow as pa
+        >>> ids = ucle.table(pa.table(years), ["year"], "n", coordinates="dictionary")
+        >>> ucle.tensor(ids).sel(year=slice(2000, 2002)).to_numpy()
+        array([2, 3])
         """
         every: dict[AxisLike, Any] = dict(coordinates or {})
         every.update(by_name)
-        return Tensor(selection.select_coordinates(self.lazy, every))
+        return Tensor(coordinate_selection.select_coordinates(self.lazy, every))
 
     # ---- NumPy ----
 

@@ -6,6 +6,7 @@ program that received it, under the tensor's name.
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
 from enum import Enum
 
@@ -112,23 +113,29 @@ class Nulls(Enum):
     """The tensor is True where there is a value, and False where it is NULL or not stored."""
 
 
+RangeEnd = int | str | datetime.date | datetime.time | None
+"""An end of a range of coordinates, a `datetime.datetime` among them; None if there is none."""
+
+
 @dataclass(frozen=True)
 class TimePairs:
-    """Pairs of times that a column of times stands for, in place of the rows of its relation.
+    """Pairs of coordinates that a key column stands for, in place of the rows of its relation.
 
     The first of a pair is a coordinate of a result, the second one of the entries it is made from.
+    The coordinates are times; those of a ``"range"`` are of any type that has an order.
     """
 
     axis: int
-    """The axis whose key column holds the times."""
+    """The axis whose key column holds the coordinates."""
     rank: int
     """The number of axes of the relation."""
     kind: str
     """``"step"`` pairs the start of each step with the times in it, ``"first"`` and ``"last"`` with
-    one of them; ``"window"`` pairs each time with those that are less than a step older."""
-    months: int
+    one of them; ``"window"`` pairs each time with those that are less than a step older.
+    ``"range"`` pairs each coordinate from `low` to `high` with itself."""
+    months: int = 0
     """The length of a step, which is either months or microseconds."""
-    microseconds: int
+    microseconds: int = 0
     every: bool = False
     """True if the coordinates of results are all steps from the first to the last."""
     unique: bool = False
@@ -136,6 +143,11 @@ class TimePairs:
     column: str = ""
     """The column, as soon as it is known."""
     type: str = ""
+    low: RangeEnd = None
+    high: RangeEnd = None
+    """The ends of a range, both of which belong to it."""
+    of: TimePairs | None = None
+    """Pairs whose results have the coordinates, in place of the column; None for the column."""
 
 
 @dataclass(frozen=True)

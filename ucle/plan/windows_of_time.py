@@ -96,7 +96,9 @@ def _count_beside(steps: tuple[Step, ...], by_name: Mapping[str, Relation]) -> t
 def _own_entries(node: WindowOfTimes, by_name: Mapping[str, Relation]) -> TableScan | None:
     """Return the scan of the entries of a window if its rows are those that have the times."""
     times, read = node.times.source.times, node.input
-    if times is None or not times.unique or not isinstance(read, Read) or node.axes != (0,):
+    if times is None or not times.unique or times.of is not None:
+        return None
+    if not isinstance(read, Read) or node.axes != (0,):
         return None
     scan = by_name[read.step]
     if not isinstance(scan, TableScan) or not scan.layout.scalar:
