@@ -218,6 +218,10 @@ def selections(f: Frame) -> Pairs:
     yield f.tensor.sel(who=who), f.filled[who]
     yield f.tensor.sel(day=day), f.filled.loc[day]
     yield f.tensor.sel(who=[who]), f.filled[[who]]
+    if f.days != "positions":
+        last = f.filled.index[(len(f.filled) + 1) // 2 - 1]
+        yield f.tensor.sel(day=slice(day, last)), f.filled.loc[day:last]
+        yield f.tensor.sel(day=slice(last, None)).sum("day"), f.filled.loc[last:].sum()
 
 
 @operation
@@ -236,14 +240,15 @@ def first_positions(f: Frame) -> Pairs:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(200))
-def test_operations(seed: int, routes: dict[str, Any]) -> None:
+def test_operations(seed: int, routes: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    count = 20 if request.config.getoption("--all") else 6
     rng = np.random.default_rng(seed)
     connection = routes[["native", "arrow"][seed % 2]]
     if (source := SOURCES[seed % len(SOURCES)]) == "xarray":
         pytest.importorskip("xarray")
     dtype, days = str(rng.choice(TYPES)), str(rng.choice(DAYS))
     frame = make_frame(seed, connection, source, dtype, days)
-    for name in rng.permutation(list(OPERATIONS))[:6]:
+    for name in rng.permutation(list(OPERATIONS))[:count]:
         for number, (tensor, expected) in enumerate(OPERATIONS[name](frame)):
             where = f"{source}, {dtype}, {days}: {name} {number}"
             with tensor.program(connection).execute() as result:
