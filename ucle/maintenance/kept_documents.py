@@ -57,7 +57,7 @@ def read_document(session: Session, name: str) -> Document:
                 hint=did_you_mean(name, list(known)),
             )
         texts = [known[name]]
-    notes = [note for text, *note in rows if text is None]
+    notes = [tuple(note) for text, *note in rows if text is None]
     return with_notes(Document.from_json(texts[0]), notes)
 
 

@@ -25,7 +25,6 @@ from ucle.maintenance.states import NO_ROWS, check_state_and_read, read_digests
 from ucle.maintenance.told_checks import check_told
 from ucle.maintenance.told_rows import ToldRows
 from ucle.plan.sources import CsvFile, Nulls, TableName, TableSource
-from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import rows_at_few, state_columns, state_keys
 from ucle.sqlgen.replaced_rows import rows_and_places
 from ucle.sqlgen.told_changes import broken_numbers, columns_as
@@ -149,16 +148,17 @@ class _Reader:
     def _with_digests(self, told: ToldRows) -> ToldRows:
         """Return told rows with their digests, after a check of the state that they change."""
         session, source, watched = self._session, self._source, self._watched
-        rows = dict[str, Rows]()
-        if told.inserted_rows is not None:
-            rows["come"] = told.inserted
-        if told.removed_rows is not None:
-            rows["went"] = told.removed
+        comes, goes = told.inserted_rows is not None, told.removed_rows is not None
+        rows = [told.inserted] * comes + [told.removed] * goes
         if watched.state is None:
-            found = read_digests(session, [(x, False) for x in rows.values()], source)
+            found = read_digests(session, [(x, False) for x in rows], source)
         else:
-            found = check_state_and_read(session, watched, source, list(rows.values()))
-        return replace(told, **dict(zip(rows, found, strict=True)))
+            found = check_state_and_read(session, watched, source, rows)
+        return replace(
+            told,
+            come=found[0] if comes else told.come,
+            went=found[-1] if goes else told.went,
+        )
 
     def _rare_keys(self, rows: int) -> tuple[str, ...]:
         """Return the keys that few rows of the state have in common with so many told ones."""

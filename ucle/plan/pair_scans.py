@@ -81,8 +81,8 @@ class _Statement:
                     if (found := _pair(joined, *sides)) is not None:
                         scan, turned = found
                         if scan not in made:
-                            tensors = (right, left) if turned else (left, right)
-                            made[scan] = self._view(scan, *(x.tensor for x in tensors), made)
+                            one, other = (right, left) if turned else (left, right)
+                            made[scan] = self._view(scan, one.tensor, other.tensor, made)
                         within = _within(joined, made[scan].name, turned=turned)
                         return replace(same, input=replace(same.input, input=within))
             return same
