@@ -156,11 +156,12 @@ def _tensor(
     if "nulls" not in options:
         long = long.dropna()
     long = long.sample(frac=1, random_state=int(rng.integers(2**31)))
-    long["v"] = long["v"].astype(dtype)
+    if "nulls" in options:
+        long["v"] = long["v"].astype("Float64").astype(nullable)
+    else:
+        long["v"] = long["v"].astype(dtype)
     if source == "series":
         return ucle.tensor(long.set_index(["day", "who"])["v"], axes=("day", "who"))
-    if "nulls" in options:
-        long["v"] = long["v"].astype(nullable)
     if names == "category":
         long["who"] = long["who"].astype("category")
     if days == "date":
