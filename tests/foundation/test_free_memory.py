@@ -98,7 +98,7 @@ def test_limits_of_the_process() -> None:
 def test_addresses_that_duckdb_has_freed_are_free_for_others() -> None:
     script = """
 import resource
-resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.getrlimit(resource.RLIMIT_AS)[1]))
 import ucle
 from ucle.foundation.free_memory import free_memory
 with ucle.connect(threads=2) as connection:

@@ -413,7 +413,7 @@ def test_the_written_order_stays(native: duckdb.DuckDBPyConnection, free: Any) -
 COVARIANCE = """
 import resource, sys
 import numpy as np, scipy.sparse as sp
-resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.getrlimit(resource.RLIMIT_AS)[1]))
 import ucle
 rng = np.random.default_rng(0)
 lines, suppliers, parts, width = 60_000, 500, 2000, 139
