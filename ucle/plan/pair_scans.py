@@ -31,7 +31,7 @@ from ucle.plan.relation_nodes import (
     TableScan,
 )
 from ucle.plan.relation_tree import inputs, nodes, reads, with_inputs
-from ucle.plan.sources import CsvFile, InMemory, Origin, TableName, TableSource
+from ucle.plan.sources import CsvFile, InMemory, Origin, TableSource
 from ucle.plan.steps import Plan, Role, Step
 
 MOST_COLUMNS = 8
@@ -40,32 +40,28 @@ MOST_COLUMNS = 8
 
 def pair_scans(plan: Plan, context: PassContext) -> Plan:
     """Return the plan with one scan of a table where its columns are joined by all keys."""
-    taken = frozenset(map(fold_name, _names(plan)))
     steps = (
-        step if step.rounds or not step.views else _Statement(step, taken, context).paired()
+        _Statement(step, plan, context).paired() if _may_have_pairs(step) else step
         for step in plan.steps
     )
     return replace(plan, steps=tuple(steps))
 
 
-def _names(plan: Plan) -> Iterator[str]:
-    """Yield the names that a script uses; a view of ours would hide another relation."""
-    for dictionary in plan.dictionaries:
-        yield dictionary.name
-    for statement in plan.steps:
-        for step in (*statement.views, statement):
-            yield step.name
-            for node in nodes(step.relation):
-                if isinstance(node, TableScan) and isinstance(node.source.origin, TableName):
-                    yield node.source.origin.parts[-1]
+def _may_have_pairs(step: Step) -> bool:
+    """Return whether two views of a step are scans of one table by the same keys."""
+    if step.rounds:
+        return False
+    scans = (x.relation.source for x in step.views if isinstance(x.relation, TableScan))
+    rows = [known for source in scans if (known := find_rows(source)) is not None]
+    return len(set(rows)) < len(rows)
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """A step with its views, and the names that other relations have."""
+    """A step of a plan with its views."""
 
     step: Step
-    taken: frozenset[str]
+    plan: Plan
     context: PassContext
 
     def paired(self) -> Step:
@@ -136,7 +132,7 @@ class _Statement:
         self, scan: PairedScan, one: str, other: str, made: Mapping[PairedScan, Step]
     ) -> Step:
         """Return the view of a pair under a name of its own."""
-        taken = {*self.taken, *(fold_name(view.name) for view in made.values())}
+        taken = {*self.plan.used_names, *(fold_name(view.name) for view in made.values())}
         (name,) = unique_names([f"{one}_and_{other}"], taken)
         return Step(name, one, Role.VIEW, scan, f"{name}: {one} and {other}, from the same rows")
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.names import fold_name, unique_names
+from ucle.foundation.names import unique_names
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Level
 from ucle.plan.materialise import group_bytes
@@ -43,8 +43,8 @@ from ucle.plan.relation_nodes import (
     Stack,
     TableScan,
 )
-from ucle.plan.relation_tree import inputs, nodes, reads, with_inputs
-from ucle.plan.sources import DataFile, TableName
+from ucle.plan.relation_tree import inputs, reads, with_inputs
+from ucle.plan.sources import DataFile
 from ucle.plan.steps import Plan, Role, Round, Step
 
 ROUND = 0.3
@@ -67,7 +67,7 @@ def partition_aggregates(plan: Plan, context: PassContext) -> Plan:
     memory = context.memory
     if memory is None:
         return plan
-    (part,) = unique_names(["part"], set(map(fold_name, _names(plan))))
+    (part,) = unique_names(["part"], set(plan.used_names))
     steps: dict[str, Step] = {}
     for step in plan.steps:
         whole = step.role is not Role.TABLE
@@ -105,18 +105,6 @@ def _without_views(step: Step, names: Collection[str]) -> Step:
         for each in step.rounds
     )
     return replace(step, rounds=tuple(rounds), views=kept(step.views))
-
-
-def _names(plan: Plan) -> Iterator[str]:
-    """Yield names that a script already uses; our table would hide one of the database."""
-    for dictionary in plan.dictionaries:
-        yield dictionary.name
-    for statement in plan.steps:
-        for step in (*statement.views, statement):
-            yield step.name
-            for node in nodes(step.relation):
-                if isinstance(node, TableScan) and isinstance(node.source.origin, TableName):
-                    yield node.source.origin.parts[-1]
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.exact_key import ExactKey
+from ucle.foundation.names import fold_name
 from ucle.ir.tensor_types import TensorType
-from ucle.plan.relation_nodes import Read, Relation
-from ucle.plan.relation_tree import describe
-from ucle.plan.sources import Dictionary
+from ucle.plan.relation_nodes import Read, Relation, TableScan
+from ucle.plan.relation_tree import describe, nodes
+from ucle.plan.sources import Dictionary, TableName
 
 
 class Role(Enum):
@@ -124,6 +125,21 @@ class Plan:
         """The names of the steps that outputs and checks read."""
         outputs = (read.step for read in self.outputs.values())
         return frozenset((*outputs, *(check.step for check in self.checked)))
+
+    @property
+    def used_names(self) -> frozenset[str]:
+        """The names of the relations of a script, case-folded.
+
+        A table or view of another of these names would hide one of the database.
+        """
+        names = [each.name for each in self.dictionaries]
+        for statement in self.steps:
+            for step in (*statement.views, statement):
+                names.append(step.name)
+                for node in nodes(step.relation):
+                    if isinstance(node, TableScan) and isinstance(node.source.origin, TableName):
+                        names.append(node.source.origin.parts[-1])
+        return frozenset(map(fold_name, names))
 
     def __str__(self) -> str:
         return "\n".join(_line(x) for step in self.steps for x in (*step.views, step))
