@@ -315,7 +315,12 @@ def test_two_tables_are_looked_at_together(
     edges.execute("CREATE TABLE other AS SELECT j AS i, i AS j, v * 2 AS v FROM edges")
     asked = []
     real = table_names.catalogue_query
-    monkeypatch.setattr(table_names, "catalogue_query", lambda x: asked.append(x) or real(x))
+
+    def ask(names: tuple[str, ...], **options: bool) -> str:
+        asked.append(names)
+        return real(names, **options)
+
+    monkeypatch.setattr(table_names, "catalogue_query", ask)
     text = "y[] += A[i,j] * B[j,i]"
     program = ucle.einsum_program(text, A="edges", B="other", database=edges)
     assert asked == [("edges", "other")]

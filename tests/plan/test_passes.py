@@ -182,6 +182,12 @@ def test_each_switch_changes_some_script(native: duckdb.DuckDBPyConnection) -> N
     days = ucle.tensor("one_of_days", axes=("day",), database=native)
     sums = days.rolling("3d", "day").sum().program(database=native)
     programs.append(sums.with_decomposition("relational"))
+    columns = {name: ucle.table("some_days", ["day"], name.lower()) for name in "AB"}
+    programs.append(
+        ucle.einsum_program(
+            "y += A[i] * B[i]", inputs=columns, database=native, decomposition="relational"
+        )
+    )
     for switch, optimisations in SWITCHES.items():
         others = [recompiled(program, optimisations).to_sql() for program in programs]
         assert others != [program.to_sql() for program in programs], switch
