@@ -77,6 +77,34 @@ def test_nothing_is_compiled_again(way: str, compiled: list[object]) -> None:
         assert len(compiled) > before
 
 
+def test_few_and_many_rows_in_turn(compiled: list[object]) -> None:
+    """Each amount of changed rows has programs of its own, and those of both are kept."""
+    with new_database() as connection:
+        connection.execute(
+            "CREATE OR REPLACE TABLE A AS SELECT i, j, 1.0::DOUBLE AS val "
+            "FROM range(200) a(i), range(20) b(j) WHERE (i * j) % 3 = 0"
+        )
+        program = ucle.einsum_program(
+            TEXT, A="A", H="H", database=connection, bounds={"i": 400, "j": 20}
+        )
+        kept = program.maintain("kept", connection, append_only=["A"])
+        counts = []
+        for start, rows in ((200, 1), (201, 30), (235, 1), (236, 30)):
+            connection.execute(
+                "INSERT INTO A SELECT $1 + n, j, 2.0 FROM range($2) a(n), range(20) b(j) "
+                "WHERE $2 > 1 OR j = 7",
+                [start, rows],
+            )
+            before = len(compiled)
+            kept.refresh(way="affected keys")
+            counts.append(len(compiled) - before)
+            check(connection)
+    few, many, *again = counts
+    assert few > 0
+    assert many > 0, "a plan for one row was taken for 600"
+    assert again == [0, 0]
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether programs fit other facts, as far as that is asked."""

@@ -284,6 +284,14 @@ MAINTENANCE: tuple[Mutation, ...] = (
         ("tests/maintenance/test_kept_programs.py::test_facts_that_come_and_go",),
     ),
     Mutation(
+        "one-plan-for-any-amount",
+        "ucle/maintenance/kept_programs.py",
+        "key = ExactKey.find((resolved, facts, options, amounts))",
+        "key = ExactKey.find((resolved, facts, options))",
+        "a plan for a few changed rows is taken for thousands",
+        ("tests/maintenance/test_kept_programs.py::test_few_and_many_rows_in_turn",),
+    ),
+    Mutation(
         "what-is-kept-fits-any-data",
         "ucle/maintenance/kept_programs.py",
         "        if source in (known.compiled.front.source, *known.fits):",

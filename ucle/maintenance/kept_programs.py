@@ -3,10 +3,14 @@
 A program is taken again if it has the same statements over the same columns, its inputs have about
 as many entries, and nothing else that it relies on has changed: sizes, coordinates, and what is
 known about values (`ucle.pipeline.resize.fits_data`). All checks of inputs are made in any case.
+
+Programs for different numbers of entries are kept beside each other: days with few changed rows and
+days with many come in turn, and a plan for a hundred rows can take minutes for ten thousand.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -27,10 +31,10 @@ from ucle.run.current_data import Prepared
 MOST_BYTES = 1 << 25
 """Bytes of all kept programs together."""
 
-LIKE = 2.0
-"""How many times as many entries an input may have, or as few, until another plan is looked for."""
+ALIKE = 4.0
+"""How many times as many entries inputs may have for one plan."""
 
-FEW = 1000.0
+FEW = 16.0
 """The number of entries up to which it does not matter how many there are."""
 
 
@@ -40,10 +44,9 @@ MOST_FITS = 4
 
 @dataclass(frozen=True)
 class KeptProgram:
-    """A program with its scripts, and the number of entries of its inputs for which it was made."""
+    """A program with its scripts, and the states of its inputs that it is known to fit."""
 
     prepared: Prepared
-    entries: Mapping[str, float]
     fits: tuple[ResolvedProgram, ...] = ()
     """What was known lately about its inputs beside what it was compiled for: facts about changed
     rows, which are few, come and go."""
@@ -85,25 +88,22 @@ def kept_program(
     resolved, sized = bind_statements(tuple(statements), inputs, session, options)
     source = source_of(resolved, sized, options)
     facts = {name: (x.source, x.fill, x.dtype) for name, x in sized.bound.items()}
-    key = ExactKey.find((resolved, facts, options))
-    entries = {name: _entries(x) for name, x in sized.bound.items()}
+    amounts = {name: _amount(x) for name, x in sized.bound.items()}
+    key = ExactKey.find((resolved, facts, options, amounts))
     known = None if key is None else _programs.get(key)
-    if known is not None and key is not None and _is_like(known.entries, entries):
+    if known is not None and key is not None:
         if source in (known.compiled.front.source, *known.fits):
             return known
         if fits_data(known.compiled, sized, source):
             _programs.put(key, replace(known, fits=(source, *known.fits[: MOST_FITS - 1])))
             return known
     compiled = compile_sized(session, resolved, sized, options)
-    made = KeptProgram(Prepared(compiled, options), entries)
+    made = KeptProgram(Prepared(compiled, options))
     if key is not None:
         _programs.put(key, made)
     return made
 
 
-def _entries(bound: BoundInput) -> float:
-    return max(FEW, bound.statistics.entries)
-
-
-def _is_like(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
-    return all(before[x] / LIKE <= now[x] <= before[x] * LIKE for x in now)
+def _amount(bound: BoundInput) -> int:
+    """Return a number that inputs with about as many entries have in common."""
+    return math.ceil(math.log(max(FEW, bound.statistics.entries) / FEW, ALIKE))
